@@ -1,0 +1,70 @@
+"""Every bound in one frozen record, so that a test sets 20 ms where people get 1 s.
+
+Durations are seconds, sizes are bytes, unless the name says otherwise.
+"""
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of one host; the defaults are what users get."""
+
+    # Supervision
+    ready_deadline: float = 30.0
+    kill_grace: float = 5.0
+    backoff_first: float = 1.0
+    backoff_cap: float = 30.0
+    stable_after: float = 60.0
+    actor_failures: int = 3
+    """One-for-all restarts within ``actor_window`` that latch the deployment as ``host-fault``."""
+    actor_window: float = 60.0
+    stop_deadline: float = 15.0
+    log_bytes: int = MIB
+    """Of a child's output file, before it is turned over once (two files are kept)."""
+
+    # The wire
+    frame: int = 2 * MIB
+    nesting: int = 32
+    requests: int = 256
+    """Requests of one child under way."""
+    unsent: int = 4 * MIB
+    """Bytes that a child leaves unread before it is ended."""
+    page: int = MIB
+    """Of a ``run.log`` page; at least one event goes in, whatever its size."""
+    page_credit: int = 4
+    chunk: int = 256 * KIB
+    unreferenced_blobs: int = 64 * MIB
+    """Of one child, stored and not yet named by an event."""
+
+    # Storage
+    flush_operations: int = 64
+    seal_objects: int = 4096
+    seal_bytes: int = 4 * MIB
+    seal_idle: float = 2.0
+    seal_age: float = 5.0
+    reserve: int = 256 * KIB
+    """Of a journal, kept for pause and terminal events when the disk is full."""
+    event: int = MIB
+    inline: int = 64 * KIB
+    """Of a value's JSON; above it the event names a blob."""
+    value: int = 64 * MIB
+    timers: int = 1000
+    open_calls: int = 10_000
+    folds: int = 256
+    """Runs whose folded state is cached beside those that must be in memory."""
+    retention: float = 7 * 86400.0
+
+    # Mail
+    mail: int = 32 * MIB
+    spool_poll: float = 1.0
+
+    # Steps
+    retry_first: float = 1.0
+    retry_cap: float = 60.0
+
+
+DEFAULT = Limits()

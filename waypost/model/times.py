@@ -1,0 +1,66 @@
+"""Time as a value: two clocks read together, their text form, and durations as people write them."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from waypost.model.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One reading of both clocks.
+
+    ``wall``: Unix time in milliseconds; what is recorded and what people read.
+    ``mono``: seconds of the monotonic clock; what watchdogs count. The two are never subtracted from each other.
+    """
+
+    wall: int
+    mono: float
+
+
+def stamp(wall: int) -> str:
+    """ISO 8601 in UTC with milliseconds, the one form that events carry: ``2026-11-29T08:00:00.000Z``."""
+    return datetime.fromtimestamp(wall / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def unstamp(text: str) -> int:
+    """The inverse of ``stamp``: Unix milliseconds. Raises Invalid."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Invalid(f"{text!r} is not a time stamp") from None
+    if moment.tzinfo is None:
+        raise Invalid(f"{text!r} has no time zone")
+    return round((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdw]))+\Z")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
+
+LONGEST = 100 * 365 * 86400.0
+"""A hundred years, in seconds: the longest duration that is accepted."""
+
+
+def seconds(value: float | str | timedelta) -> float:
+    """A duration in seconds: from a number of seconds, a timedelta, or text such as ``"3d"`` or ``"1h30m"``.
+
+    Raises Invalid for anything else, negative, not finite, or longer than a hundred years.
+    """
+    match value:
+        case bool():
+            raise Invalid(f"{value!r} is not a duration")
+        case timedelta():
+            found = value.total_seconds()
+        case int() | float():
+            found = float(value)
+        case str() if _DURATION.match(value):
+            found = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
+        case _:
+            raise Invalid(
+                f"{value!r} is not a duration", hint='write seconds, a timedelta, or text such as "3d" or "1h30m"'
+            )
+    if not 0 <= found <= LONGEST:
+        raise Invalid(f"{value!r} is not a duration between 0 and 100 years")
+    return found

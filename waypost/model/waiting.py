@@ -1,0 +1,69 @@
+"""Why a run isn't moving: ``waiting_on``, derived from its state alone.
+
+Every run that hasn't ended waits on something; a state for which this returns nothing would be a run that is stuck
+in the dark, and a property test looks for one.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from waypost.model.ids import CallId
+from waypost.model.run import Absent, Driven, Ended, Ledger, Parked, Paused, Run
+
+Kind = Literal["child", "step", "mail", "approval", "timer", "retry", "code", "operator", "dispatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One thing that a run waits on.
+
+    ``deadline``: Unix milliseconds, None for an explicit "no deadline". ``detail`` is for people.
+    """
+
+    kind: Kind
+    call: CallId | None
+    detail: str
+    deadline: int | None
+
+
+def waiting_on(run: Run) -> tuple[Waiting, ...]:
+    """What the run waits on, oldest first; empty only for a run that has ended."""
+    match run:
+        case Ended():
+            return ()
+        case Absent():
+            return (Waiting("dispatch", None, "its mail is queued and not taken up yet", None),)
+        case Paused():
+            kind: Kind = "code" if run.code in {"code-changed", "code-missing"} else "operator"
+            return (Waiting(kind, None, run.detail or run.code, None),)
+        case Driven():
+            return _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
+        case Parked():
+            return _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
+        case _:
+            assert_never(run)
+
+
+def _open(ledger: Ledger) -> tuple[Waiting, ...]:
+    steps = (
+        Waiting("step", call, f"step {step.step}, attempt {step.attempt}, under way since {step.since}", None)
+        for call, step in ledger.steps.items()
+    )
+    waits = (
+        Waiting("approval", call, f"{wait.title} ({', '.join(wait.who)})", wait.timeout_at)
+        if wait.park == "approval"
+        else Waiting("mail", call, "the next mail of its thread", wait.timeout_at)
+        for call, wait in ledger.waits.items()
+    )
+    timers = (
+        Waiting("retry", timer.call, _retry(ledger, timer.call), timer.fire_at)
+        if timer.call in ledger.retries
+        else Waiting("timer", timer.call, "a timer", timer.fire_at)
+        for timer in ledger.timers.values()
+    )
+    return (*steps, *waits, *timers)
+
+
+def _retry(ledger: Ledger, call: CallId) -> str:
+    retry = ledger.retries[call]
+    return f"step {retry.step}, attempt {retry.attempt} follows; the last one failed with {retry.error}"
