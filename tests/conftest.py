@@ -1,0 +1,72 @@
+"""What every test may rely on: git without this machine's settings, known random seeds, no thread left behind."""
+
+import faulthandler
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+
+import pygit2
+import pytest
+from hypothesis import HealthCheck, settings
+
+THREAD_GRACE = 5.0
+PYKKA_DAEMON = re.compile(r"Actor-\d+\Z")
+
+HERMETIC = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "A Test",
+    "GIT_AUTHOR_EMAIL": "test@example.com",
+    "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
+    "GIT_COMMITTER_NAME": "A Test",
+    "GIT_COMMITTER_EMAIL": "test@example.com",
+    "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
+}
+FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "WAYPOST_DATA")
+
+faulthandler.enable()
+
+# No deadline: a slow machine is no failure. `ci` repeats itself exactly; `soak` is for a night.
+settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
+settings.register_profile("soak", settings.get_profile("dev"), max_examples=5000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _hermetic_git() -> Iterator[None]:
+    """Neither git nor libgit2 reads a setting of the user or the machine, and commits have a known author and date."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FOREIGN:
+            patch.delenv(name, raising=False)
+        for name, value in HERMETIC.items():
+            patch.setenv(name, value)
+        for level in (
+            pygit2.enums.ConfigLevel.PROGRAMDATA,
+            pygit2.enums.ConfigLevel.SYSTEM,
+            pygit2.enums.ConfigLevel.XDG,
+            pygit2.enums.ConfigLevel.GLOBAL,
+        ):
+            pygit2.settings.search_path[level] = ""
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left_behind() -> Iterator[None]:
+    """A thread that a test started must have ended within a grace after it: one left over spoils later tests.
+
+    Daemon threads of pykka's are forgiven, but only after the grace.
+    """
+    before = set(threading.enumerate())
+    yield
+    until = time.monotonic() + THREAD_GRACE
+    started = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in started:
+        thread.join(max(0.0, until - time.monotonic()))
+    left = [t for t in started if t.is_alive() and not (t.daemon and PYKKA_DAEMON.search(t.name))]
+    if left:
+        pytest.fail(f"threads left behind: {', '.join(sorted(t.name for t in left))}", pytrace=False)
