@@ -1,0 +1,222 @@
+"""What host and child say to each other: one frozen record per message, decoded strictly at either end.
+
+Payloads are CBOR maps tagged by ``t``. Events travel as the JSON bytes that are (or will be) committed, so that the
+child sees exactly what the log holds. Requests carry an ``id`` that the answer repeats; ids are the asker's to choose
+and rise by one. Only messages that are in use are here.
+"""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+RunName = Annotated[str, msgspec.Meta(max_length=64)]
+CallName = Annotated[str, msgspec.Meta(max_length=512)]
+Hex64 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+Line = Annotated[str, msgspec.Meta(max_length=1000)]
+Text = Annotated[str, msgspec.Meta(max_length=262_144)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Key = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="t"):
+    """Base of everything that crosses the border."""
+
+
+# --- child to host, control channel -------------------------------------------------------------------------------
+
+
+class Ready(Message, frozen=True, kw_only=True, omit_defaults=True, tag="ready"):
+    """First frame of a child: its public key (which verifies this very frame) and what code it loaded.
+
+    ``error`` instead of a code hash: the workflow file doesn't load; runs are paused as ``code-missing``.
+    """
+
+    key: Key
+    pid: Count
+    code: Hex64 | UnsetType = UNSET
+    error: Text | UnsetType = UNSET
+
+
+class AppendRequest(Message, frozen=True, kw_only=True, tag="append.request"):
+    """The events of one turn of a run's loop, as proposed JSON; accepted or refused together."""
+
+    id: Count
+    run: RunName
+    events: Annotated[tuple[bytes, ...], msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class BlobPut(Message, frozen=True, kw_only=True, tag="blob.put"):
+    """A part of a value over the inline limit; parts come in order, the last one completes it."""
+
+    id: Count
+    run: RunName
+    sha256: Hex64
+    offset: Count
+    data: bytes
+    last: bool
+
+
+class BlobGet(Message, frozen=True, kw_only=True, tag="blob.get"):
+    """Ask for a blob, or a mail, that an event of this run names; it comes as ``blob.chunk`` parts."""
+
+    id: Count
+    run: RunName
+    sha256: Hex64
+
+
+class Attached(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An attachment of an outgoing mail."""
+
+    name: Line
+    content_type: Line
+    content: bytes
+
+
+class OutboundMessage(Message, frozen=True, kw_only=True, omit_defaults=True, tag="outbound.message"):
+    """Ask for a mail to be sent. The outcome is an event of the run: MailQueued, or MailFailed when it was refused.
+
+    ``reply_to_mail``: answer in the thread of this mail (SHA-256 of a mail that the run was given).
+    """
+
+    id: Count
+    run: RunName
+    call: CallName
+    to: Annotated[tuple[Line, ...], msgspec.Meta(min_length=1, max_length=100)]
+    subject: Line
+    text: Text
+    reply_to_mail: Hex64 | UnsetType = UNSET
+    attachments: tuple[Attached, ...] = ()
+
+
+class PauseRequest(Message, frozen=True, kw_only=True, tag="pause.request"):
+    """The code doesn't do what the log says it did; the detail shows both. Only the host may write RunPaused."""
+
+    id: Count
+    run: RunName
+    code: Line
+    detail: Text
+
+
+class RunLogCredit(Message, frozen=True, kw_only=True, tag="run.log.credit"):
+    """One page of the run's log was taken in; another may be sent."""
+
+    run: RunName
+
+
+# --- child to host, events channel --------------------------------------------------------------------------------
+
+
+class Progress(Message, frozen=True, kw_only=True, tag="progress"):
+    """What a step says of itself while it runs; for watchers, never recorded.
+
+    ``seq``: the newest event of the run that the child has seen; held back until that one is durable.
+    """
+
+    run: RunName
+    call: CallName
+    seq: Count
+    text: Line
+
+
+# --- host to child, control channel -------------------------------------------------------------------------------
+
+
+class RunStart(Message, frozen=True, kw_only=True, tag="run.start"):
+    """Take this run: its log follows in pages up to ``last_seq``, then ``run.live``. Sent once in a generation."""
+
+    run: RunName
+    definition: Hex64
+    last_seq: Count
+    grants: Hex64
+    repository: Line
+    """Repository id: idempotency keys are derived from it."""
+
+
+class RunLog(Message, frozen=True, kw_only=True, tag="run.log"):
+    """A page of stored events, in seq order without a gap; at most 1 MiB, at least one event."""
+
+    run: RunName
+    events: tuple[bytes, ...]
+
+
+class RunLive(Message, frozen=True, kw_only=True, tag="run.live"):
+    """The log is complete; what is committed from here on comes as ``events.committed``."""
+
+    run: RunName
+
+
+class EventsCommitted(Message, frozen=True, kw_only=True, tag="events.committed"):
+    """Stored events of a live run, in seq order without a gap, the child's own included."""
+
+    run: RunName
+    events: tuple[bytes, ...]
+
+
+class AppendResponse(Message, frozen=True, kw_only=True, omit_defaults=True, tag="append.response"):
+    """Accepted (``refused`` unset; durable if the batch held a StepStarted), or refused as a whole and why."""
+
+    id: Count
+    refused: Text | UnsetType = UNSET
+    code: Line | UnsetType = UNSET
+
+
+class BlobChunk(Message, frozen=True, kw_only=True, tag="blob.chunk"):
+    """A part of what ``blob.get`` asked for; ``size`` is the whole."""
+
+    id: Count
+    offset: Count
+    size: Count
+    data: bytes
+
+
+class BlobStored(Message, frozen=True, kw_only=True, omit_defaults=True, tag="blob.stored"):
+    """The blob of ``blob.put`` is held for an event to name it; or refused (``blob.get`` is refused this way, too)."""
+
+    id: Count
+    refused: Text | UnsetType = UNSET
+
+
+class OutboundResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="outbound.result"):
+    """The request was taken; its event is on the way. ``refused``: it broke a rule and leaves no event."""
+
+    id: Count
+    refused: Text | UnsetType = UNSET
+
+
+class PauseResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="pause.result"):
+    """The run is paused, or was ended or paused before."""
+
+    id: Count
+    refused: Text | UnsetType = UNSET
+
+
+class GrantsUpdated(Message, frozen=True, kw_only=True, tag="grants-updated"):
+    """What the run may do, before ``run.start`` names its hash. The host enforces it; the child is only told."""
+
+    run: RunName
+    grants: bytes
+    sha256: Hex64
+
+
+class Shutdown(Message, frozen=True, kw_only=True, tag="shutdown"):
+    """Leave now: nothing more will be accepted. SIGTERM follows."""
+
+    reason: Line
+
+
+FromChild: TypeAlias = Ready | AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | RunLogCredit
+FromChildEvents: TypeAlias = Progress
+ToChild: TypeAlias = (
+    RunStart
+    | RunLog
+    | RunLive
+    | EventsCommitted
+    | AppendResponse
+    | BlobChunk
+    | BlobStored
+    | OutboundResult
+    | PauseResult
+    | GrantsUpdated
+    | Shutdown
+)
