@@ -1,0 +1,117 @@
+"""What can go wrong with a repository, in types.
+
+Each error says what, where and what to do next, and carries the parts as fields. None of them is ever answered by
+guessing: a repository that can't be read as written is left exactly as it is.
+"""
+
+from waypost.model.errors import WaypostError
+
+
+class SubstrateError(WaypostError):
+    """Base of all errors of the storage."""
+
+
+class BadPath(SubstrateError):
+    """A path that may not stand in the tree: hostile, malformed, or in conflict with what is there."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path[:200]!r} can't be a path in the repository: {why}")
+        self.path = path
+        self.why = why
+
+
+class BadObject(SubstrateError):
+    """Bytes that are no git object, pack entry or signature, or not the one that was asked for."""
+
+
+# --- opening -------------------------------------------------------------------------------------------------------
+
+
+class NotARepository(SubstrateError):
+    """There is no deployment's repository at this path."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: no Waypost repository here: {why}", hint="check the path; nothing was changed")
+        self.path = path
+
+
+class NewerFormat(SubstrateError):
+    """The repository was written by a later Waypost."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{path}: its format is {found}, this Waypost knows formats up to {known}",
+            hint="install the Waypost that wrote it, or a later one; nothing was changed",
+        )
+        self.path = path
+        self.found = found
+        self.known = known
+
+
+class Damaged(SubstrateError):
+    """The repository isn't what was written and acknowledged. Nothing was cut, moved or deleted."""
+
+    def __init__(self, file: str, why: str, *, offset: int | None = None, heads: tuple[str, ...] = ()) -> None:
+        where = f" at byte {offset}" if offset is not None else ""
+        named = f" ({' and '.join(heads)})" if heads else ""
+        super().__init__(
+            f"{file}{where}: damaged: {why}{named}",
+            hint="keep a copy of the folder; restore it from a backup, or ask for what is readable to be salvaged",
+        )
+        self.file = file
+        self.why = why
+        self.offset = offset
+        self.heads = heads
+
+
+class ForeignJournal(Damaged):
+    """A journal holds flushes that join neither the history nor the journal before it: it belongs elsewhere."""
+
+
+class Unsigned(Damaged):
+    """A head that this host's key has not signed stands where one of ours must: the host never builds on it."""
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+class FlushFailed(SubstrateError):
+    """The disk refused a write: what was visible and not durable is void, and this store is finished."""
+
+    def __init__(self, path: str, reason: str, errno: int | None) -> None:
+        super().__init__(
+            f"{path}: writing failed: {reason}",
+            hint="nothing was acknowledged; free space or replace the disk, then open the repository again",
+        )
+        self.path = path
+        self.reason = reason
+        self.errno = errno
+
+
+class Broken(SubstrateError):
+    """The store was used after a failure or after it was closed; open the repository again."""
+
+
+class SecondWriter(SubstrateError):
+    """The branch isn't where this store left it: somebody else writes into this repository."""
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"{path}: the branch stands at {found}, this host left it at {expected}: a second writer exists",
+            hint="find who wrote into the repository (a push? a second host?) before anything else",
+        )
+        self.path = path
+        self.expected = expected
+        self.found = found
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+class BadKey(SubstrateError):
+    """A key file that can't be used: unreadable, not Ed25519, or open to others."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}", hint="restore the key from your backup; Waypost never replaces one")
+        self.path = path
+        self.why = why
