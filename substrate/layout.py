@@ -291,17 +291,14 @@ def _queued(address: str, state: str, rest: list[str]) -> Place:
             if not _COUNT.match(attempt):
                 raise BadPath(file, "the attempt is missing or no number")
             arrival, key = _numbered(stem)
-            return _at(
-                directory,
-                arrival,
-                Place(state, number=arrival, key=key, address=address, attempt=int(attempt)),
-            )
-        case "consumed", [*directory, bucket, hh, file]:
+            place = Place(state, number=arrival, key=key, address=address, attempt=int(attempt))
+            return _at(directory, arrival, place)
+        case "consumed", [*directory, hh, file]:
             key = _sha256(_strip(file, ".json"))
-            if not key.startswith(hh) or len(hh) != 2:  # noqa: PLR2004 - two hex digits: storage §1
+            if key[:2] != hh:
                 raise BadPath(file, "filed under the wrong two digits")
-            ordinal = parse_number(bucket)
-            return _at(directory, ordinal, Place(state, number=ordinal, key=key, address=address))
+            bucket = unradix("/".join(directory)).start // FAN
+            return Place(state, number=bucket, key=key, address=address)
         case _:
             raise BadPath("/".join((state, *rest)), "no state of the queue has such a file")
 
