@@ -1,0 +1,201 @@
+"""The one actor shell: message, decision, effects; and everything that pykka leaves open.
+
+An actor is a pure ``advance(state, message, now) -> Next(state, effects)`` and a ``perform(effect)`` that carries one
+effect out. The shell replaces the state only after ``advance`` has returned, answers questions now or later, and makes
+"let it crash" true: whatever escapes a handler, by whichever door the message came (pykka keeps an actor alive whose
+``ask`` failed, and stops every actor of the process on SystemExit), ends this actor alone and tells its parent once.
+"""
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import pykka
+
+from waypost.model.errors import WaypostError
+from waypost.model.times import Now
+
+Ref: TypeAlias = pykka.ActorRef[Any]
+S = TypeVar("S")
+
+log = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    """Both clocks, read together. ``waypost.testing.ManualClock`` is the one that tests turn by hand."""
+
+    def now(self) -> Now:
+        """The time at this moment."""
+        ...
+
+
+class ActorBroken(WaypostError):
+    """The handler failed; the actor is gone and its parent has been told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Next(Generic[S]):
+    """What a decision yields: the new state, and the effects in the order in which they are to be performed."""
+
+    state: S
+    effects: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What ``request`` sends; a decision sees ``Asked`` and answers, now or later, with ``Reply``."""
+
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the token that its answer needs."""
+
+    token: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Effect: answer a question. An exception as value is raised at the asker."""
+
+    token: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Effect: send a message; an actor that has gone is no error (its end is told by itself)."""
+
+    ref: Ref
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Effect: stop at once; what is still queued is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorEnded:
+    """To the parent, once, whichever way the actor ended. ``failure`` is None for a clean stop."""
+
+    name: str
+    incarnation: int
+    failure: str | None
+
+
+def request(ref: Ref, body: Any, *, timeout: float) -> Any:
+    """Ask from outside an actor; the answer may come from a later message. ``timeout`` in seconds, for the whole.
+
+    Raises pykka.Timeout, pykka.ActorDeadError, ActorBroken, or the exception that the decision answered with.
+    """
+    deadline = time.monotonic() + timeout
+    later = ref.ask(Question(body), timeout=timeout)
+    return later.get(timeout=max(0.0, deadline - time.monotonic()))
+
+
+def tell(ref: Ref | None, message: Any) -> bool:
+    """Send a message to an actor that may be gone; whether it was there."""
+    if ref is None:
+        return False
+    try:
+        ref.tell(message)
+    except pykka.ActorDeadError:
+        return False
+    return True
+
+
+class Shell(pykka.ThreadingActor):
+    """One actor. Construction must neither fail nor act: it runs in the starter's thread."""
+
+    use_daemon_thread = True  # a stuck fsync may not keep the process alive
+
+    def __init__(
+        self,
+        name: str,
+        state: Any,
+        advance: Callable[[Any, Any, Now], Next[Any]],
+        *,
+        clock: Clock,
+        parent: Ref | None = None,
+        incarnation: int = 1,
+    ) -> None:
+        super().__init__()
+        self.name, self.incarnation = name, incarnation
+        self._state, self._advance, self._clock, self._parent = state, advance, clock, parent
+        self._tokens = itertools.count(1)
+        self._open: dict[int, pykka.ThreadingFuture[Any]] = {}
+        self._ended = False
+
+    def on_start(self) -> None:
+        """Nothing that can fail belongs here: pykka doesn't call ``on_failure`` for it."""
+        threading.current_thread().name = f"{self.name}/{self.incarnation}"
+
+    def perform(self, effect: Any) -> None:
+        """Carry out one effect of this actor; ``Reply``, ``Tell`` and ``Halt`` are the shell's own."""
+        raise NotImplementedError(f"{self.name} can't perform {effect!r}")
+
+    def finish(self) -> None:
+        """Let go of what the actor owns; called once, however it ends. May not fail."""
+
+    def on_receive(self, message: Any) -> Any:
+        """Decide, then act. Never overridden: an actor differs by its decision and its effects."""
+        answer = None
+        try:
+            if isinstance(message, Question):
+                token = next(self._tokens)
+                answer = self._open[token] = pykka.ThreadingFuture()
+                message = Asked(token, message.body)
+            following = self._advance(self._state, message, self._clock.now())
+            self._state = following.state
+            for effect in following.effects:
+                match effect:
+                    case Reply():
+                        self._reply(effect.token, effect.value)
+                    case Tell():
+                        tell(effect.ref, effect.message)
+                    case Halt():
+                        self._end(None)
+                        break
+                    case _:
+                        self.perform(effect)
+        except BaseException as failure:  # SystemExit, too: it would stop every actor there is
+            log.exception("%s failed on %s", self.name, type(message).__name__)
+            self._end(failure)
+            if answer is None:  # a bare ask should see it, too
+                raise ActorBroken(f"{self.name}: {failure!r}") from failure
+        return answer
+
+    def on_stop(self) -> None:
+        """The polite way: pykka's stop message reached us in its turn."""
+        self._end(None)
+
+    def _reply(self, token: int, value: Any) -> None:
+        future = self._open.pop(token, None)
+        if future is None:  # answered twice is a bug of the decision, not of the asker
+            return
+        if isinstance(value, BaseException):
+            future.set_exception((type(value), value, None))
+        else:
+            future.set(value)
+
+    def _end(self, failure: BaseException | None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        pykka.ActorRegistry.unregister(self.actor_ref)  # no new message gets in,
+        self.actor_stopped.set()  # the loop ends after this one, queued asks are refused
+        try:
+            self.finish()
+        except Exception:
+            log.exception("%s failed while it let go", self.name)
+        for token in list(self._open):
+            reason = ActorBroken(f"{self.name}: {failure!r}") if failure else pykka.ActorDeadError(self.name)
+            self._reply(token, reason)
+        tell(self._parent, ActorEnded(self.name, self.incarnation, repr(failure) if failure else None))
