@@ -26,10 +26,17 @@ log = logging.getLogger(__name__)
 
 
 class Clock(Protocol):
-    """Both clocks, read together. ``waypost.testing.ManualClock`` is the one that tests turn by hand."""
+    """Both clocks, read together, and wake-up calls. ``waypost.testing.ManualClock`` is the one that tests turn."""
 
     def now(self) -> Now:
         """The time at this moment."""
+        ...
+
+    def wake(self, ref: Ref, message: Any, *, mono: float | None = None, wall: int | None = None) -> None:
+        """Send ``message`` once the monotonic clock shows ``mono``, or the wall clock ``wall``; one of the two is set.
+
+        A wake-up can't be taken back: who no longer wants it ignores it, by a token in the message.
+        """
         ...
 
 

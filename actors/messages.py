@@ -1,0 +1,356 @@
+"""What a deployment's five actors say to each other: frozen records, one union per recipient.
+
+Wishes are imperatives, facts are past. The substrate's own words are in ``substrate.messages``, the wire's in
+``ipc.messages``; what the shell adds (Asked, Reply, Tell, ActorEnded) is in ``waypost.shell``.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from ipc.messages import RunLogCredit, ToChild
+from substrate.messages import (
+    Committed,
+    Durable,
+    Operation,
+    Outcome,
+    Question,
+    Recorded,
+    Ref,
+    Snapshot,
+)
+from waypost.model.ids import CallId, Deployment, Generation, RunId
+from waypost.shell import ActorEnded, Asked
+
+# --- what a deployment is made of ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentSpec:
+    """A deployment as data: what its file declares, and where it lies. No field is secret."""
+
+    name: Deployment
+    address: str
+    definition: str
+    """SHA-256 of what the file declares."""
+    code: str
+    """SHA-256 of the file."""
+    file: str
+    steps: tuple[str, ...]
+    mail_to: tuple[str, ...]
+    runs: str
+    """``thread``, ``message`` or ``deployment``."""
+    env: tuple[str, ...]
+    """Names of environment variables that the child may see."""
+    python: str
+    waypost: str
+    isolation: str = "none"
+
+
+class Crew(Protocol):
+    """Starts a supervisor's actors. ``waypost.host`` provides it: the five actors don't import each other."""
+
+    def substrate(self, parent: Ref, incarnation: int) -> Ref:
+        """A SubstrateActor, not opened yet."""
+        ...
+
+    def dispatch(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
+        """A DispatchActor; it is subscribed by its supervisor."""
+        ...
+
+    def scheduler(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
+        """A SchedulerActor; it is subscribed by its supervisor."""
+        ...
+
+    def broadcaster(self, parent: Ref, incarnation: int) -> Ref:
+        """A TerminalBroadcasterActor; it is subscribed by its supervisor."""
+        ...
+
+    def child(self, parent: Ref, generation: Generation, peers: "Peers") -> Ref:
+        """A ChildProcessActor for this generation, not launched yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Whom a ChildProcessActor talks to."""
+
+    substrate: Ref
+    dispatch: Ref
+    broadcaster: Ref
+
+
+# --- supervisor ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin: open the repository, then bring up a child."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End: shutdown frame, SIGTERM, grace, SIGKILL; runs stay live. Asked: answered when everything has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Asked: hand an operation or a question to the substrate; the answer is its ``Result``."""
+
+    what: Operation | Question
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Asked: the answer is ``Description``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """How a deployment is. ``reason`` says why it is down or backing off; ``until`` is Unix ms."""
+
+    name: Deployment
+    address: str
+    state: str
+    reason: str
+    generation: Generation
+    pid: int | None
+    until: int | None
+    isolation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildReady:
+    """The child said hello, signed. ``error``: its workflow file doesn't load, and why; then ``code`` is empty."""
+
+    generation: Generation
+    pid: int
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitReason:
+    """How a child ended: exit status, signal by name, or why it never began; and the last lines it wrote to stderr."""
+
+    status: int | None = None
+    signal: str = ""
+    failure: str = ""
+    stderr: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One line for people."""
+        if self.failure:
+            return self.failure
+        if self.signal:
+            return f"ended by {self.signal}"
+        return f"exit status {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildExited:
+    """The child is gone, with its process group; once in a generation."""
+
+    generation: Generation
+    reason: ExitReason
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelViolated:
+    """The child broke the protocol; its end follows as ChildExited."""
+
+    generation: Generation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRun:
+    """Pass a watcher on to the broadcaster (and again to a new one when that was replaced)."""
+
+    run: RunId | None
+    watcher: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """A wake-up that an actor asked the clock for; a token that no longer fits is ignored."""
+
+    token: int
+
+
+SupervisorMessage: TypeAlias = (
+    Start | Stop | Asked | ChildReady | ChildExited | ChannelViolated | WatchRun | Woken | Outcome | ActorEnded
+)
+
+
+# --- child process -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Spawn the child. First message of every ChildProcessActor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this to the child, signed, in the order of the mailbox."""
+
+    payload: ToChild
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Down the ladder: shutdown frame, SIGTERM, grace, SIGKILL to the whole group."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """The process exists."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnFailed:
+    """The process couldn't be made."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesCame:
+    """Bytes from the child. ``channel``: ``control``, ``events``, ``stdout`` or ``stderr``; empty at its end."""
+
+    channel: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """The pidfd became readable and the process was reaped. ``status`` as of waitid: exit code, or signal number."""
+
+    status: int
+    signalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """More than the limit lies unsent because the child doesn't read."""
+
+    unsent: int
+
+
+ChildProcessMessage: TypeAlias = (
+    Launch | Send | Terminate | Spawned | SpawnFailed | BytesCame | ProcessEnded | Stalled | Woken | Outcome
+)
+
+
+# --- dispatch ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationUp:
+    """A child is ready and may be given runs. ``broken``: its code doesn't load (why); runs are paused, none is given."""
+
+    generation: Generation
+    child: Ref
+    broken: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDown:
+    """The child is gone. ``unexpected``: an exit that counts against the runs it was driving."""
+
+    generation: Generation
+    unexpected: bool
+
+
+Stream: TypeAlias = Snapshot | Committed | Durable
+DispatchMessage: TypeAlias = Stream | GenerationUp | GenerationDown | RunLogCredit | Outcome | Woken
+
+
+# --- scheduler -----------------------------------------------------------------------------------------------------
+
+SchedulerMessage: TypeAlias = Stream | Woken | Outcome
+
+
+# --- terminal broadcaster ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Tell ``watcher`` of every event of this run (None: of all runs), once, in order, from now on."""
+
+    run: RunId | None
+    watcher: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatch:
+    """No more of it."""
+
+    run: RunId | None
+    watcher: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressCame:
+    """A step says how far it is; held back until ``seq`` of its run is durable, dropped when the run has ended."""
+
+    run: RunId
+    call: CallId
+    seq: int
+    text: str
+
+
+BroadcasterMessage: TypeAlias = Stream | Watch | Unwatch | ProgressCame
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """To a watcher: a durable event. After a terminal one, nothing more comes of this run."""
+
+    deployment: Deployment
+    run: RunId
+    recorded: Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProgress:
+    """To a watcher: progress of a step."""
+
+    deployment: Deployment
+    run: RunId
+    call: CallId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenQueued:
+    """To a watcher of all runs: a mail was accepted (durably) for this run."""
+
+    deployment: Deployment
+    run: RunId
+    arrival: int
+    sender: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """To the host's sink: a deployment's state has changed."""
+
+    description: Description
+
+
+# --- effects shared by decisions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Effect: ask the clock for ``message`` at ``mono`` (seconds) or ``wall`` (Unix ms)."""
+
+    message: Any
+    mono: float | None = None
+    wall: int | None = None
