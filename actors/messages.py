@@ -251,7 +251,7 @@ ChildProcessMessage: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class GenerationUp:
-    """A child is ready and may be given runs. ``broken``: its code doesn't load (why); runs are paused, none is given."""
+    """A child is ready and may be given runs. ``broken``: why its code doesn't load; then runs are paused instead."""
 
     generation: Generation
     child: Ref
