@@ -1,0 +1,28 @@
+"""The child's ties to the host that started it; the first thing that `waypost.child` does.
+
+When the host dies, however it dies, the child dies too: nobody is left to record what it does.
+"""
+
+import os
+import signal
+
+from ipc.prctl import PR_SET_PDEATHSIG, prctl
+
+UMASK = 0o077
+
+
+def settle(parent_pid: int) -> None:
+    """Tie this process to its parent, and keep what it writes to itself. Call before any user code is imported."""
+    die_with(parent_pid)
+    os.umask(UMASK)
+
+
+def die_with(parent_pid: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends; never returns in an orphan.
+
+    ``parent_pid`` is the host's, told by the host: without it a host that died before this call would go unnoticed,
+    as the kernel only reports deaths that are still to come.
+    """
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:
+        os.kill(os.getpid(), signal.SIGKILL)

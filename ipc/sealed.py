@@ -1,0 +1,184 @@
+"""The sealed envelope that both channels share: how it is laid out, and the order in which it is checked.
+
+Frame body: CBOR ``[envelope bytes, tag]``. Envelope: CBOR ``[version, direction, channelId, seq, payload]``.
+What is authenticated is a prefix for channel and direction, then the envelope bytes exactly as they travel.
+Nothing inside an envelope is decoded before its tag has been verified (design §8).
+"""
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from ipc import cbor
+from ipc.errors import (
+    BadCbor,
+    BadMessage,
+    BadTag,
+    ChannelEnded,
+    FrameTooLarge,
+    Malformed,
+    WrongChannel,
+    WrongDirection,
+    WrongSequence,
+    WrongVersion,
+)
+from ipc.frames import encode_frame
+
+MessageT = TypeVar("MessageT")
+
+VERSION = 1
+CHANNEL_ID = 16
+"""Bytes of a channel id."""
+LAST_SEQ = 2**63 - 1
+"""The highest sequence number that is ever sent; the channel ends there and never wraps."""
+
+_FIELDS = 5
+_ARRAY_OF_TWO = 0x82
+_BYTES = 0x40
+
+
+class Direction(StrEnum):
+    """Which way a message travels; the value is what the envelope says."""
+
+    UP = "up"
+    """From child to host."""
+    DOWN = "down"
+    """From host to child."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One direction of one channel of one spawn. ``name`` is ``control`` or ``events``."""
+
+    name: str
+    direction: Direction
+    channel_id: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.channel_id) != CHANNEL_ID:
+            raise ValueError(f"a channel id has {CHANNEL_ID} bytes, not {len(self.channel_id)}")
+
+    @property
+    def label(self) -> str:
+        """The lane's name in errors."""
+        return f"{self.name} {self.direction}"
+
+    @property
+    def prefix(self) -> bytes:
+        """The domain prefix: a tag made for one lane means nothing on another."""
+        return f"waypost ipc {VERSION} {self.label}\0".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one frame may weigh: ``frame`` bytes of body, arrays and maps ``nesting`` deep (the envelope is one)."""
+
+    frame: int
+    nesting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The state of a channel after its end; ``reason`` is a violation's code, or what closed it."""
+
+    reason: str
+
+
+def seal(lane: Lane, seq: int, payload: object, *, tag: Callable[[bytes], bytes], bounds: Bounds) -> bytes:
+    """Make one frame, length included. ``tag`` signs prefix plus envelope.
+
+    Raises FrameTooLarge and NotEncodable; ChannelEnded past the last sequence number.
+    """
+    if seq > LAST_SEQ:
+        raise ChannelEnded(lane.label, "its sequence numbers are used up")
+    envelope = cbor.encode([VERSION, lane.direction, lane.channel_id, seq, payload], nesting=bounds.nesting)
+    if len(envelope) > bounds.frame:  # before the signature is paid for
+        raise FrameTooLarge(lane.label, len(envelope), bounds.frame)
+    body = b"".join((bytes((_ARRAY_OF_TWO,)), _byte_string(envelope), _byte_string(tag(lane.prefix + envelope))))
+    return encode_frame(body, channel=lane.label, limit=bounds.frame)
+
+
+def split(lane: Lane, seq: int, body: bytes, *, tag_size: int) -> tuple[bytes, bytes]:
+    """Take a frame's body apart into envelope and tag, by arithmetic alone. Raises Malformed.
+
+    The tag's size is known, so there is one place where the envelope can end, and one header that says so.
+    """
+    tail = len(_byte_string(bytes(tag_size)))
+    for header in (1, 2, 3, 5):
+        envelope = body[1 + header : len(body) - tail]
+        if (
+            len(body) > 1 + header + tail
+            and body[0] == _ARRAY_OF_TWO
+            and body[1 : 1 + header] == _byte_header(len(envelope))
+            and body[len(body) - tail : len(body) - tag_size] == _byte_header(tag_size)
+        ):
+            return envelope, body[len(body) - tag_size :]
+    raise Malformed(lane.label, seq, "it isn't [envelope bytes, tag]")
+
+
+def unseal(
+    lane: Lane, seq: int, body: bytes, *, verify: Callable[[bytes, bytes], bool], tag_size: int, bounds: Bounds
+) -> object:
+    """Check one frame's body as the one numbered ``seq`` and give its payload.
+
+    The order: shape of the frame, tag, then of the envelope: CBOR, version, direction, channel id, sequence number.
+    ``verify`` is given prefix plus envelope, and the tag. Raises a PeerError for the first check that fails.
+    """
+    if len(body) > bounds.frame:
+        raise Malformed(lane.label, seq, f"{len(body)} bytes are over the limit of {bounds.frame}")
+    envelope, tag = split(lane, seq, body, tag_size=tag_size)
+    if not verify(lane.prefix + envelope, tag):
+        raise BadTag(lane.label, seq)
+    version, direction, channel_id, claimed, payload = fields(lane, seq, envelope, bounds=bounds)
+    if type(version) is not int or version != VERSION:
+        raise WrongVersion(lane.label, seq, f"its version is {version!r}, this side speaks {VERSION}")
+    if direction != lane.direction.value:
+        raise WrongDirection(lane.label, seq, f"it says it travels {direction!r}")
+    if not isinstance(channel_id, bytes) or not hmac.compare_digest(channel_id, lane.channel_id):
+        raise WrongChannel(lane.label, seq)
+    # `type`, not isinstance: True is an int in Python and would pass for frame 1.
+    if type(claimed) is not int or claimed != seq:
+        raise WrongSequence(lane.label, seq, claimed if type(claimed) is int else None)
+    return payload
+
+
+def fields(lane: Lane, seq: int, envelope: bytes, *, bounds: Bounds) -> list[object]:
+    """Decode an envelope into its five fields, unchecked. Raises Malformed."""
+    try:
+        decoded = cbor.decode(envelope, nesting=bounds.nesting)
+    except BadCbor as failure:
+        raise Malformed(lane.label, seq, failure.reason) from None
+    if not isinstance(decoded, list) or len(decoded) != _FIELDS:
+        raise Malformed(lane.label, seq, f"an envelope is an array of {_FIELDS}")
+    return decoded
+
+
+def parsed(lane: Lane, seq: int, payload: object, parse: Callable[[object], MessageT]) -> MessageT:
+    """Turn an authentic payload into a message. Raises BadMessage when it is none of this lane's."""
+    try:
+        return parse(payload)
+    except msgspec.ValidationError as failure:
+        raise BadMessage(lane.label, seq, str(failure)) from None
+
+
+def ended(lane: Lane, end: Ended) -> ChannelEnded:
+    """The error for using a lane after its end."""
+    return ChannelEnded(lane.label, end.reason)
+
+
+def _byte_header(size: int) -> bytes:
+    """The shortest CBOR header of a byte string."""
+    if size < 24:  # noqa: PLR2004 - RFC 8949 §3: up to 23 the length is in the first byte
+        return bytes((_BYTES | size,))
+    for code, width in ((24, 1), (25, 2), (26, 4)):
+        if size < 1 << 8 * width:
+            return bytes((_BYTES | code,)) + size.to_bytes(width, "big")
+    raise AssertionError("frames are smaller than 4 GiB")
+
+
+def _byte_string(data: bytes) -> bytes:
+    return _byte_header(len(data)) + data

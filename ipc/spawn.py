@@ -1,0 +1,145 @@
+"""Starting a child: its command, its descriptors, its process (design §8).
+
+The child holds descriptors 0 to 5 and no other, leads its own session, and knows its secrets from a pipe that was
+filled and closed before it ran. Either all of that holds, or nothing is left and SpawnFailed says why.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from ipc.errors import SpawnFailed
+from ipc.process import open_descriptors
+
+CONTROL_FD = 3
+EVENTS_FD = 4
+SECRETS_FD = 5
+
+_FIRST_FREE = 10
+_STANDARD = 3
+_SECRETS_LIMIT = 4096  # the least that any pipe holds: writing this much never waits for a reader
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A child that runs, and the host's ends of its descriptors.
+
+    They belong to the caller, who closes each one once, and reaps ``pid``. All but ``pidfd`` are non-blocking.
+    ``pid`` also names the child's process group and session.
+    """
+
+    pid: int
+    pidfd: int
+    control: int
+    """Socket: both directions of the control channel."""
+    events: int
+    """Pipe, to be read."""
+    stdout: int
+    stderr: int
+
+
+def command(
+    python: str, arguments: Sequence[str] = (), *, parent: int, argv_prefix: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The command of a child: ``python -P -X utf8 -m waypost.child --parent PID ARGUMENTS…``.
+
+    ``parent`` is the host's pid, for `ipc.parent.settle`. ``argv_prefix`` is a program that isolates and then executes
+    the rest; it must pass descriptors 0 to 5 on.
+    """
+    return (*argv_prefix, python, "-P", "-X", "utf8", "-m", "waypost.child", "--parent", str(parent), *arguments)
+
+
+def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -> Spawned:
+    """Start a child. ``argv[0]`` is the program's path; ``secrets`` is at most 4 KiB (`SpawnKeys.for_child`).
+
+    Returns when the program has been executed. Raises SpawnFailed with the errno of what went wrong. Safe with other
+    threads around. *The calling thread must outlive the child*: the kernel's parent-death signal, which the child asks
+    for, goes by the thread that started it.
+    """
+    if len(secrets) > _SECRETS_LIMIT:
+        raise ValueError(f"secrets of {len(secrets)} bytes don't fit into {_SECRETS_LIMIT}")
+    with ExitStack() as on_failure, ExitStack() as childs:
+        try:
+            ours, theirs = _channel(on_failure, childs, secrets)
+        except OSError as failure:
+            raise SpawnFailed(argv[0], "descriptors", failure) from failure
+        try:
+            pid = os.posix_spawn(
+                argv[0],
+                list(argv),
+                environment,
+                file_actions=_file_actions(theirs),
+                setsid=True,
+                setsigmask=(),
+                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+            )
+        except OSError as failure:
+            raise SpawnFailed(argv[0], "exec", failure) from failure
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as failure:
+            # Reaped by somebody else (SIGCHLD ignored) or no pidfd to be had: without one nobody could supervise it.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            raise SpawnFailed(argv[0], "pidfd", failure) from failure
+        on_failure.pop_all()
+        return Spawned(pid, pidfd, *ours)
+
+
+def _channel(on_failure: ExitStack, childs: ExitStack, secrets: bytes) -> tuple[tuple[int, ...], dict[int, int]]:
+    """Make all pairs; give the host's ends (control, events, stdout, stderr), and the child's by target number."""
+    control, childs_control = (end.detach() for end in socket.socketpair())
+    on_failure.callback(os.close, control)
+    childs.callback(os.close, childs_control)
+    ours = [control]
+    theirs = {CONTROL_FD: childs_control}
+    for target in (EVENTS_FD, 1, 2):
+        reading, writing = os.pipe()
+        on_failure.callback(os.close, reading)
+        childs.callback(os.close, writing)
+        ours.append(reading)
+        theirs[target] = writing
+    reading, writing = os.pipe()
+    childs.callback(os.close, reading)
+    theirs[SECRETS_FD] = reading
+    try:
+        os.write(writing, secrets)
+    finally:
+        os.close(writing)
+    for end in ours:
+        os.set_blocking(end, False)
+    return tuple(ours), {target: _raised(end, childs) for target, end in theirs.items()}
+
+
+def _raised(end: int, childs: ExitStack) -> int:
+    """The same end under a number above all targets, so that no move in the child overwrites one still to be moved."""
+    copy = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+    childs.callback(os.close, copy)
+    return copy
+
+
+def _file_actions(
+    theirs: Mapping[int, int],
+) -> list[tuple[int, int, str, int, int] | tuple[int, int, int] | tuple[int, int]]:
+    """What happens between fork and exec: standard input empty, each end to its number, the rest closed."""
+    moves = [(os.POSIX_SPAWN_DUP2, end, target) for target, end in sorted(theirs.items())]
+    # Nearly everything here is close-on-exec already; a library may have opened something that isn't.
+    strays = [fd for fd in open_descriptors() if fd >= _STANDARD and fd not in theirs and _inheritable(fd)]
+    return [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        *moves,
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in strays),
+    ]
+
+
+def _inheritable(fd: int) -> bool:
+    try:
+        return os.get_inheritable(fd)
+    except OSError:  # closed by another thread meanwhile
+        return False
