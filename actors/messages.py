@@ -94,9 +94,14 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Asked: hand an operation or a question to the substrate; the answer is its ``Result``."""
+    """Hand an operation or a question to the substrate. Asked: the answer is its ``Result``.
+
+    Told, by an actor, which never asks: ``Outcome(correlation, result)`` goes to ``reply_to``.
+    """
 
     what: Operation | Question
+    reply_to: Ref | None = None
+    correlation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,17 @@ class Woken:
 
 
 SupervisorMessage: TypeAlias = (
-    Start | Stop | Asked | ChildReady | ChildExited | ChannelViolated | WatchRun | Woken | Outcome | ActorEnded
+    Start
+    | Stop
+    | Forward
+    | Asked
+    | ChildReady
+    | ChildExited
+    | ChannelViolated
+    | WatchRun
+    | Woken
+    | Outcome
+    | ActorEnded
 )
 
 
