@@ -226,7 +226,8 @@ def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | En
     after = replace(_apply(before, event), seq=event.seq)
     if isinstance(event, ev.RunPaused):
         return Paused(after, event.code, event.detail)
-    return Parked(after) if not after.steps and after.seen >= after.drive else Driven(after)
+    idle = not after.steps and after.seen >= after.drive and (after.waits or after.timers)
+    return Parked(after) if idle else Driven(after)
 
 
 # --- by event ------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def waiting_on(run: Run) -> tuple[Waiting, ...]:
         case Driven():
             return _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
         case Parked():
-            return _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
+            return _open(run.ledger)
         case _:
             assert_never(run)
 

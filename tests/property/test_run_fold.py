@@ -1,0 +1,106 @@
+"""The fold over random legal histories: refusals change nothing, and no live run waits in the dark."""
+
+import random
+from collections.abc import Callable
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.run import Absent, Ended, Illegal, Run, evolve, ledger
+from waypost.model.waiting import waiting_on
+
+RUN = RunId("run_7_00000000000000aa")
+HASH = "0" * 64
+NULL = ev.Value(inline=msgspec.Raw(b"null"))
+
+
+def anything(rng: random.Random, seq: int) -> ev.AnyEvent:
+    """Any kind of event with small identities, so that legal and illegal ones both come up often."""
+    call = CallId(f"r1#{rng.randint(1, 3)}")
+    attempt = rng.choice([1, 1, 2])
+    timer = rng.choice([call, f"{call}/2"])
+    seen = max(0, seq - rng.randint(1, 3))
+    fault = ev.Fault(type="E", message="m")
+    mail = ev.Mailed(arrival=seq, id=f"<{seq}@x>", sha256=HASH)
+    makers: list[Callable[[], ev.AnyEvent]] = [
+        lambda: ev.RunStarted(
+            mail=mail,
+            definition=HASH,
+            code=HASH,
+            python="3",
+            waypost="0",
+            generation=Generation(1),
+            grants=HASH,
+            origin=HASH,
+        ),
+        lambda: ev.RunResumed(generation=Generation(rng.randint(1, 9)), attempt=rng.randint(0, 2)),
+        lambda: ev.RunPaused(code="operator"),
+        lambda: ev.RunUnpaused(by="x"),
+        lambda: ev.StepStarted(call=call, step="s", attempt=attempt, arguments=HASH),
+        lambda: ev.StepCompleted(call=call, attempt=attempt, output=NULL),
+        lambda: ev.StepFailed(call=call, attempt=attempt, error=fault, final=rng.random() < 0.5),
+        lambda: ev.TimerSet(call=call, timer=timer, delay=1, seen=seen, fire_at=seq),
+        lambda: ev.AttemptScheduled(call=call, attempt=2, timer=timer),
+        lambda: ev.TimerFired(call=call, timer=timer),
+        lambda: ev.TimerCancelled(call=call, timer=timer),
+        lambda: ev.MailQueued(call=call, message_id="<q@x>", to=("a@x",), ordinal=rng.randint(1, 2), sha256=HASH),
+        lambda: ev.MailSent(call=call, ordinal=rng.randint(1, 2)),
+        lambda: ev.MailFailed(call=call, reason="no"),
+        lambda: ev.SignalAwaited(call=call, park="input", seen=seen, timeout_at=5),
+        lambda: ev.SignalAwaited(call=call, park="approval", seen=seen, who=("a@x",), request="<q@x>"),
+        lambda: ev.SignalReceived(call=call, signal="m", mail=mail),
+        lambda: ev.SignalReceived(call=call, signal="c", decision=ev.Decision(approved=True, by="a", via="cli")),
+        lambda: ev.SignalAwaitAbandoned(call=call),
+    ]
+    if rng.random() < 0.02:
+        makers = [lambda: ev.RunCompleted(result=NULL), lambda: ev.RunFailed(error=fault)]
+    return rng.choice(makers)()
+
+
+@given(st.integers(0, 2**32))
+def test_refusals_change_nothing_and_every_live_state_says_what_it_waits_on(seed: int) -> None:
+    """Whatever order events are tried in: the log that was accepted folds to the same state again."""
+    rng = random.Random(seed)
+    run: Run = Absent()
+    log: list[ev.AnyEvent] = []
+    for _ in range(150):
+        seq = len(log) + 1
+        event = ev.stored(anything(rng, seq), seq=seq, at="now", prev=HASH)[0]
+        before = repr(run)
+        try:
+            following = evolve(run, event, run_id=RUN)
+        except Illegal:
+            assert repr(run) == before
+            continue
+        run = following
+        log.append(event)
+        assert bool(waiting_on(run)) != isinstance(run, Ended)
+        open_now = ledger(run)
+        assert open_now is None or open_now.seq == len(log)
+    again: Run = Absent()
+    for event in log:
+        again = evolve(again, event, run_id=RUN)
+    assert again == run
+
+
+@given(st.integers(0, 2**32))
+def test_nothing_but_the_fate_of_mail_follows_the_end(seed: int) -> None:
+    """Terminal is terminal."""
+    rng = random.Random(seed)
+    run: Run = Absent()
+    seq = 0
+    ended_at = None
+    for _ in range(200):
+        event = ev.stored(anything(rng, seq + 1), seq=seq + 1, at="now", prev=HASH)[0]
+        try:
+            run = evolve(run, event, run_id=RUN)
+        except Illegal:
+            continue
+        seq += 1
+        if ended_at is not None:
+            assert isinstance(event, ev.MailSent | ev.MailFailed)
+        if isinstance(run, Ended) and ended_at is None:
+            ended_at = seq
