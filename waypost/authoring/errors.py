@@ -1,0 +1,57 @@
+"""What a workflow's author may meet: in the run, or while the file is being read."""
+
+from waypost.model.errors import WaypostError
+
+
+class AuthoringError(WaypostError):
+    """Base of the errors that concern a workflow's own code."""
+
+
+class Misdeclared(AuthoringError):
+    """The workflow file says something that can't be: two steps of one name, an unknown setting, no run function."""
+
+
+class StepError(AuthoringError):
+    """A step failed for good. It carries what was recorded, never the original object: the same live and in replay.
+
+    ``step``: its name; ``type``: the name of what it raised; ``reason``: that error's text; ``traceback``: as text.
+    """
+
+    def __init__(self, *, step: str, type: str, reason: str, traceback: str = "") -> None:  # noqa: A002 - as recorded
+        super().__init__(f"step {step} failed: {type}: {reason}")
+        self.step = step
+        self.type = type
+        self.reason = reason
+        self.traceback = traceback
+
+
+class DeadlinePassed(AuthoringError, TimeoutError):
+    """Nobody answered in time. ``waited_for`` names the approval's title, or the mail."""
+
+    def __init__(self, waited_for: str) -> None:
+        super().__init__(f"the deadline has passed: {waited_for}")
+        self.waited_for = waited_for
+
+
+class SendRefused(AuthoringError):
+    """The host didn't take the mail; ``reason`` says which rule it broke. Nothing was sent."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the mail was not taken: {reason}", hint="name the recipient in Workflow(mail_to=[…])")
+        self.reason = reason
+
+
+class NotReplayable(AuthoringError, RuntimeError):
+    """The workflow asked for something that a replay could not repeat. ``instead`` names what to write."""
+
+    def __init__(self, asked: str, instead: str) -> None:
+        super().__init__(f"{asked} can't be replayed; {instead}", hint=instead)
+        self.asked = asked
+        self.instead = instead
+
+
+class RunCancelled(BaseException):
+    """Raised out of the call at which a ``def`` workflow waits, when its run is taken from it.
+
+    A BaseException, so that ``except Exception`` doesn't swallow it.
+    """

@@ -1,0 +1,73 @@
+"""Where code is running: in a run, in a step's body, or outside of both.
+
+The runtime sets the scope, the authoring API reads it; neither knows more of the other than the two classes here.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from waypost.authoring.requests import Request
+
+T = TypeVar("T")
+Ask: TypeAlias = Callable[[Request], Awaitable[Any]]
+"""Make one durable call and wait for its outcome; what comes back depends on the kind of request."""
+
+
+class Engine(Protocol):
+    """A run, as its own code sees it."""
+
+    def perform(self, operation: Callable[[Ask], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T] | T:
+        """Carry out an operation made of durable calls.
+
+        In an ``async def`` run it comes back as a coroutine; in a ``def`` run the call blocks and gives the result.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InStep:
+    """The body of one try of a step.
+
+    ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress.
+    """
+
+    key: str
+    report: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """Neither run nor step: a plain Python process, such as a test or a shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A child process, but no run's own task or thread: a durable call here has no place in any program."""
+
+
+Scope: TypeAlias = Engine | InStep | Nowhere | Stray
+
+_scope: ContextVar[Engine | InStep | None] = ContextVar("waypost_scope", default=None)
+
+
+class _Process:
+    """What code without a scope is: set once, when a process becomes a child."""
+
+    without: Nowhere | Stray = Nowhere()
+
+
+def current() -> Scope:
+    """The scope of the calling code."""
+    return _scope.get() or _Process.without
+
+
+def enter(scope: Engine | InStep) -> None:
+    """Set the scope of the calling context; every task made from it inherits the scope."""
+    _scope.set(scope)
+
+
+def become_child() -> None:
+    """From here on code outside runs and steps is stray. For the child runtime alone."""
+    _Process.without = Stray()

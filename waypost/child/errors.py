@@ -1,0 +1,40 @@
+"""Errors of the child runtime."""
+
+from waypost.model.errors import WaypostError
+
+
+class ChildError(WaypostError):
+    """Base of what the child runtime itself raises."""
+
+
+class NotLoadable(ChildError):
+    """A workflow file can't be used. ``code`` is stable, for programs; ``path`` is the file.
+
+    Codes: ``missing``, ``name``, ``hides-ours``, ``syntax``, ``import``, ``no-workflow``, ``two-workflows``,
+    ``declaration``, ``changed``.
+    """
+
+    def __init__(self, code: str, path: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.path = path
+
+
+class Mismatch(ChildError):
+    """The code doesn't do what the log says it did.
+
+    ``call``: where; ``recorded`` and ``now``: both sides in words, empty when that side has nothing there.
+    """
+
+    def __init__(self, call: str, recorded: str, now: str) -> None:
+        super().__init__(
+            f"at {call} the log has {recorded or 'nothing'}, the code now does {now or 'nothing'}",
+            hint="put the old code back, or resume the run once it does what the log says",
+        )
+        self.call = call
+        self.recorded = recorded
+        self.now = now
+
+
+class HostBroke(ChildError):
+    """The host's side of the wire broke a rule (a gap in a log, an answer to nothing): this child must end."""

@@ -1,0 +1,94 @@
+"""The code of one run as the runtime sees it: started once, then resumed by outcomes, one at a time.
+
+Two kinds exist, ``async def`` (waypost.child.loop) and ``def`` (waypost.child.thread_run); both speak these records.
+A turn is everything that the code does between two outcomes; it ends when the code can't go on by itself.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from waypost.authoring.requests import Request
+from waypost.model.ids import CallId
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The code made a durable call."""
+
+    call: CallId
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """The code no longer waits at this call: its task was cancelled, or its timeout was left in time."""
+
+    call: CallId
+
+
+Command: TypeAlias = Asked | GaveUp
+
+
+@dataclass(frozen=True, slots=True)
+class Gave:
+    """An outcome that is a value."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An outcome that is raised at the call."""
+
+    error: BaseException
+
+
+Outcome: TypeAlias = Gave | Raised
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The code waits for outcomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """The code waits, but for no durable call: nothing recorded could ever wake it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The function returned (Gave) or raised (Raised). ``unread``: calls whose mails nobody took."""
+
+    outcome: Outcome
+    unread: tuple[CallId, ...] = ()
+
+
+Rest: TypeAlias = Waiting | Stuck | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the code asked for, in order, and how it stands now."""
+
+    commands: tuple[Command, ...]
+    rest: Rest
+
+
+class Program(Protocol):
+    """One run's code. Each method begins a turn, which is handed to the callback that the program was made with."""
+
+    def start(self) -> None:
+        """Call the function."""
+        ...
+
+    def deliver(self, call: CallId, outcome: Outcome, now: float) -> None:
+        """Give one outcome to the call that waits for it; a late one is dropped.
+
+        ``now``: Unix time in seconds of the event that brought it; the run's clock.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Let go of the code for good; no turn follows."""
+        ...
