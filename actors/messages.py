@@ -1,9 +1,10 @@
 """What a deployment's five actors say to each other: frozen records, one union per recipient.
 
 Wishes are imperatives, facts are past. The substrate's own words are in ``substrate.messages``, the wire's in
-``ipc.messages``; what the shell adds (Asked, Reply, Tell, ActorEnded) is in ``waypost.shell``.
+``ipc.messages``; what the shell adds (Asked, Reply, Tell, ActorEnded) is in ``waypost.acting``.
 """
 
+import enum
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -18,8 +19,8 @@ from substrate.messages import (
     Ref,
     Snapshot,
 )
+from waypost.acting import ActorEnded, Asked
 from waypost.model.ids import CallId, Deployment, Generation, RunId
-from waypost.shell import ActorEnded, Asked
 
 # --- what a deployment is made of ----------------------------------------------------------------------------------
 
@@ -46,8 +47,22 @@ class DeploymentSpec:
     isolation: str = "none"
 
 
+class Role(enum.StrEnum):
+    """A part in a deployment's crew. The actor that plays it is named ``<deployment>/<role>``."""
+
+    SUBSTRATE = "substrate"
+    BROADCASTER = "broadcaster"
+    DISPATCH = "dispatch"
+    SCHEDULER = "scheduler"
+    CHILD = "child"
+
+
 class Crew(Protocol):
-    """Starts a supervisor's actors. ``waypost.host`` provides it: the five actors don't import each other."""
+    """Starts a supervisor's actors. ``waypost.host`` provides it: the five actors don't import each other.
+
+    Each gets ``parent`` as its parent, the name that ``Role`` says and the incarnation (the child: its generation):
+    by these its supervisor knows whose end an ``ActorEnded`` tells of.
+    """
 
     def substrate(self, parent: Ref, incarnation: int) -> Ref:
         """A SubstrateActor, not opened yet."""
@@ -72,7 +87,7 @@ class Crew(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """Whom a ChildProcessActor talks to."""
+    """Whom a ChildProcessActor talks to. As a message: one of them was replaced."""
 
     substrate: Ref
     dispatch: Ref
@@ -243,9 +258,12 @@ class BytesCame:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnded:
-    """The pidfd became readable and the process was reaped. ``status`` as of waitid: exit code, or signal number."""
+    """The pidfd became readable and the process was reaped, its group killed before.
 
-    status: int
+    ``status`` as of waitid: exit code, or signal number; None when somebody else took it (SIGCHLD is ignored).
+    """
+
+    status: int | None
     signalled: bool
 
 
@@ -256,8 +274,24 @@ class Stalled:
     unsent: int
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A frame whose departure was to be reported has left for the child."""
+
+
 ChildProcessMessage: TypeAlias = (
-    Launch | Send | Terminate | Spawned | SpawnFailed | BytesCame | ProcessEnded | Stalled | Woken | Outcome
+    Launch
+    | Send
+    | Terminate
+    | Peers
+    | Spawned
+    | SpawnFailed
+    | BytesCame
+    | ProcessEnded
+    | Stalled
+    | Written
+    | Woken
+    | Outcome
 )
 
 

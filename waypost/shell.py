@@ -11,90 +11,35 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any
 
 import pykka
 
+from waypost.acting import ActorEnded, Asked, Clock, Halt, Next, Question, Ref, Reply, Tell
 from waypost.model.errors import WaypostError
 from waypost.model.times import Now
 
-Ref: TypeAlias = pykka.ActorRef[Any]
-S = TypeVar("S")
+__all__ = [
+    "ActorBroken",
+    "ActorEnded",
+    "Asked",
+    "Clock",
+    "Halt",
+    "Next",
+    "Question",
+    "Ref",
+    "Reply",
+    "Shell",
+    "Tell",
+    "request",
+    "tell",
+]
 
 log = logging.getLogger(__name__)
 
 
-class Clock(Protocol):
-    """Both clocks, read together, and wake-up calls. ``waypost.testing.ManualClock`` is the one that tests turn."""
-
-    def now(self) -> Now:
-        """The time at this moment."""
-        ...
-
-    def wake(self, ref: Ref, message: Any, *, mono: float | None = None, wall: int | None = None) -> None:
-        """Send ``message`` once the monotonic clock shows ``mono``, or the wall clock ``wall``; one of the two is set.
-
-        A wake-up can't be taken back: who no longer wants it ignores it, by a token in the message.
-        """
-        ...
-
-
 class ActorBroken(WaypostError):
     """The handler failed; the actor is gone and its parent has been told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Next(Generic[S]):
-    """What a decision yields: the new state, and the effects in the order in which they are to be performed."""
-
-    state: S
-    effects: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What ``request`` sends; a decision sees ``Asked`` and answers, now or later, with ``Reply``."""
-
-    body: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question with the token that its answer needs."""
-
-    token: int
-    body: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Effect: answer a question. An exception as value is raised at the asker."""
-
-    token: int
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Effect: send a message; an actor that has gone is no error (its end is told by itself)."""
-
-    ref: Ref
-    message: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Halt:
-    """Effect: stop at once; what is still queued is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActorEnded:
-    """To the parent, once, whichever way the actor ended. ``failure`` is None for a clean stop."""
-
-    name: str
-    incarnation: int
-    failure: str | None
 
 
 def request(ref: Ref, body: Any, *, timeout: float) -> Any:

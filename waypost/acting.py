@@ -1,0 +1,82 @@
+"""The words between a decision and its shell: what a decision yields, and what every actor is told beside its own.
+
+Values only, so that decisions can be imported without a thread or a clock; ``waypost.shell`` carries them out.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import pykka
+
+from waypost.model.times import Now
+
+Ref: TypeAlias = pykka.ActorRef[Any]
+S = TypeVar("S")
+
+
+class Clock(Protocol):
+    """Both clocks, read together, and wake-up calls. ``waypost.testing.ManualClock`` is the one that tests turn."""
+
+    def now(self) -> Now:
+        """The time at this moment."""
+        ...
+
+    def wake(self, ref: Ref, message: Any, *, mono: float | None = None, wall: int | None = None) -> None:
+        """Send ``message`` once the monotonic clock shows ``mono``, or the wall clock ``wall``; one of the two is set.
+
+        A wake-up can't be taken back: who no longer wants it ignores it, by a token in the message.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Next(Generic[S]):
+    """What a decision yields: the new state, and the effects in the order in which they are to be performed."""
+
+    state: S
+    effects: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What ``request`` sends; a decision sees ``Asked`` and answers, now or later, with ``Reply``."""
+
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the token that its answer needs."""
+
+    token: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Effect: answer a question. An exception as value is raised at the asker."""
+
+    token: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Effect: send a message; an actor that has gone is no error (its end is told by itself)."""
+
+    ref: Ref
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Effect: stop at once; what is still queued is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorEnded:
+    """To the parent, once, whichever way the actor ended. ``failure`` is None for a clean stop."""
+
+    name: str
+    incarnation: int
+    failure: str | None
