@@ -1,1 +1,79 @@
-"""Placeholder."""
+"""Waypost: durable workflows that mail starts and resumes. This is the only name a workflow's author imports.
+
+authoring/   what is re-exported here    child/   the spawned program that runs it
+host/, cli/  the host and the command    model/   what host and child share    testing/   the test kit
+
+The names below are loaded when they are first used: the host, the command and the wire import parts of this package
+all the time and never pay for the authoring API.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from waypost.authoring.calls import Verdict, approve, receive, send, sleep
+    from waypost.authoring.errors import DeadlinePassed, Misdeclared, NotReplayable, SendRefused, StepError
+    from waypost.authoring.steps import Step, idempotency_key, progress
+    from waypost.authoring.workflow import Workflow
+    from waypost.model.errors import Invalid, WaypostError
+    from waypost.model.mail import Attachment, Mail
+    from waypost.model.values import ValueNotStorable
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Attachment": "waypost.model.mail",
+    "DeadlinePassed": "waypost.authoring.errors",
+    "Invalid": "waypost.model.errors",
+    "Mail": "waypost.model.mail",
+    "Misdeclared": "waypost.authoring.errors",
+    "NotReplayable": "waypost.authoring.errors",
+    "SendRefused": "waypost.authoring.errors",
+    "Step": "waypost.authoring.steps",
+    "StepError": "waypost.authoring.errors",
+    "ValueNotStorable": "waypost.model.values",
+    "Verdict": "waypost.authoring.calls",
+    "WaypostError": "waypost.model.errors",
+    "Workflow": "waypost.authoring.workflow",
+    "approve": "waypost.authoring.calls",
+    "idempotency_key": "waypost.authoring.steps",
+    "progress": "waypost.authoring.steps",
+    "receive": "waypost.authoring.calls",
+    "send": "waypost.authoring.calls",
+    "sleep": "waypost.authoring.calls",
+}
+
+__all__ = [
+    "Attachment",
+    "DeadlinePassed",
+    "Invalid",
+    "Mail",
+    "Misdeclared",
+    "NotReplayable",
+    "SendRefused",
+    "Step",
+    "StepError",
+    "ValueNotStorable",
+    "Verdict",
+    "WaypostError",
+    "Workflow",
+    "approve",
+    "idempotency_key",
+    "progress",
+    "receive",
+    "send",
+    "sleep",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'waypost' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

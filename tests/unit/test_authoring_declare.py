@@ -1,0 +1,232 @@
+"""Declarations: what a workflow file may say, and the plain text for what it may not."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import waypost
+from waypost import Misdeclared, NotReplayable, ValueNotStorable, Workflow, idempotency_key, progress, receive, sleep
+from waypost.authoring.scope import InStep, current
+
+
+def a_workflow(**settings: Any) -> Workflow:
+    """A workflow with nothing in it."""
+    return Workflow("orders", address="orders@example.com", **settings)
+
+
+class Declined(Exception):
+    """An answer that is raised."""
+
+
+class AlsoDeclined(Exception):
+    """Another."""
+
+
+def test_public_names() -> None:
+    """The authoring API grows only on purpose, and every name of it can be loaded."""
+    assert waypost.__all__ == [
+        "Attachment",
+        "DeadlinePassed",
+        "Invalid",
+        "Mail",
+        "Misdeclared",
+        "NotReplayable",
+        "SendRefused",
+        "Step",
+        "StepError",
+        "ValueNotStorable",
+        "Verdict",
+        "WaypostError",
+        "Workflow",
+        "approve",
+        "idempotency_key",
+        "progress",
+        "receive",
+        "send",
+        "sleep",
+    ]
+    assert all(getattr(waypost, name) for name in waypost.__all__)
+    assert set(waypost.__all__) <= set(dir(waypost))
+
+
+def test_a_name_that_the_door_lacks_is_an_attribute_error() -> None:
+    """`from waypost import recieve` must fail like any misspelt import."""
+    with pytest.raises(AttributeError, match="recieve"):
+        _ = waypost.recieve
+
+
+def test_a_declaration_says_everything_the_host_needs() -> None:
+    """It is all the host ever knows of the file: it never imports it."""
+    flow = a_workflow(mail_to=["Boss@EXAMPLE.com"], runs="message", env=["API_URL"])
+
+    @flow.step
+    def read(mail: object) -> int:
+        return 1
+
+    @flow.step(retries=3, raises=(Declined,))
+    async def pay(amount: int) -> str:
+        return "paid"
+
+    @flow.run
+    async def order(mail: object) -> None: ...
+
+    declared = flow.declared()
+    assert (declared.name, declared.address, declared.runs) == ("orders", "orders@example.com", "message")
+    assert declared.mail_to == ("Boss@example.com",)
+    assert declared.env == ("API_URL",)
+    assert declared.asynchronous
+    assert [(s.name, s.asynchronous, s.retries, s.raises) for s in declared.steps] == [
+        ("read", False, 0, ()),
+        ("pay", True, 3, ("Declined",)),
+    ]
+    assert flow.step_named("pay") is pay
+    assert flow.step_named("none") is None
+    assert len(declared.digest()) == 64
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"name": "Orders!"}, "can't name a deployment"),
+        ({"address": "no address"}, "orders"),
+        ({"mail_to": "boss@example.com"}, r"mail_to=\['boss@example.com'\]"),
+        ({"mail_to": ["nobody"]}, "nobody"),
+        ({"runs": "mail"}, "'thread', 'message', 'deployment'"),
+        ({"env": ["A=B"]}, "names of variables"),
+    ],
+)
+def test_a_bad_setting_is_refused_in_words(settings: dict[str, Any], text: str) -> None:
+    """The author reads this when deploying; it must name the setting and what is allowed."""
+    given = {"name": "orders", "address": "orders@example.com", **settings}
+    with pytest.raises(Misdeclared, match=text):
+        Workflow(given.pop("name"), **given)
+
+
+def _generator() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (42, "42 can't be a step"),
+        (Declined, "can't be a step"),
+        (print, "can't be a step"),
+        (lambda: 1, "lambda"),
+        (_generator, "generator"),
+    ],
+)
+def test_what_is_no_plain_function_cannot_be_a_step(function: Any, text: str) -> None:
+    """A step is named in the log and its result is recorded as a whole."""
+    with pytest.raises(Misdeclared, match=text):
+        a_workflow().step(function)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"timeout": 3}, "timeout.* doesn't exist yet: bound the work"),
+        ({"at_most_once": True}, "at_most_once.* doesn't exist yet"),
+        ({"compensate": print}, "compensate.* doesn't exist yet"),
+        ({"retry": 3}, "retry.* is no setting"),
+        ({"retries": -1}, "retries=-1"),
+        ({"retries": True}, "retries=True"),
+        ({"raises": Declined}, r"raises=\(Declined,\)"),
+        ({"raises": (BaseException,)}, "exception types"),
+        ({"raises": (Declined, Declined)}, "two types of one name"),
+    ],
+)
+def test_a_bad_step_setting_is_refused_in_words(settings: dict[str, Any], text: str) -> None:
+    """A setting that is silently ignored would be a promise broken later."""
+
+    def pay() -> None: ...
+
+    with pytest.raises(Misdeclared, match=text):
+        a_workflow().step(**settings)(pay)
+
+
+def test_two_steps_of_one_name_are_refused() -> None:
+    """The log tells steps apart by name."""
+    flow = a_workflow()
+
+    def pay() -> None: ...
+
+    flow.step(pay)
+    with pytest.raises(Misdeclared, match="two steps called pay"):
+        flow.step(pay)
+
+
+def test_a_step_whose_result_cannot_be_read_back_is_refused_when_declared() -> None:
+    """Not in the middle of the first run that calls it."""
+
+    def pay() -> "asyncio.Future[int]": ...  # type: ignore[empty-body]  # never called
+
+    with pytest.raises(ValueNotStorable, match="pay"):
+        a_workflow().step(pay)
+
+
+def test_a_workflow_without_a_run_function_is_refused_when_described() -> None:
+    """Decorators are easily forgotten; the hint names the one that is missing."""
+    with pytest.raises(Misdeclared, match="no run function") as caught:
+        a_workflow().declared()
+    assert "@orders.run" in caught.value.hint
+
+
+def test_a_run_function_is_one_plain_function_that_takes_the_mail_or_nothing() -> None:
+    """Whatever else it wants, nobody could give it."""
+    flow = a_workflow()
+    with pytest.raises(Misdeclared, match="wants other arguments"):
+        flow.run(lambda mail, more: None)
+    with pytest.raises(Misdeclared, match="generator"):
+        flow.run(_generator)
+    with pytest.raises(Misdeclared, match="wants a function"):
+        flow.run(42)  # type: ignore[type-var]  # the point of the test
+
+    @flow.run
+    def order() -> int:
+        return 7
+
+    assert not flow.asynchronous
+    assert flow.body("a mail")() == 7
+    with pytest.raises(Misdeclared, match="two run functions"):
+        flow.run(lambda mail: None)
+
+
+def test_a_step_outside_of_any_run_is_its_function() -> None:
+    """So a user's own test can call it, without a host and without a run."""
+    flow = a_workflow()
+
+    @flow.step
+    def double(x: int) -> int:
+        return 2 * x
+
+    @flow.step
+    async def triple(x: int) -> int:
+        return 3 * x
+
+    assert double.function(4) == 8
+    assert double(4) == 8  # type: ignore[comparison-overlap]  # typed for the run, where it is awaited
+    assert asyncio.run(triple(4)) == 12
+
+
+def test_in_a_plain_process_a_steps_helpers_do_nothing() -> None:
+    """A step that uses them can still be called in a test."""
+    assert idempotency_key() == "0" * 64
+    progress("half-way")
+    assert not isinstance(current(), InStep)
+
+
+def test_durable_calls_outside_of_a_run_say_so() -> None:
+    """Else they would wait for ever."""
+    with pytest.raises(NotReplayable, match=r"receive\(\) outside of a run"):
+        _ = receive()
+    with pytest.raises(NotReplayable, match=r"sleep\(\) outside of a run"):
+        _ = sleep("3d")
+
+
+@pytest.mark.parametrize("duration", [-1, float("nan"), 1e18, "soon", True, None])
+def test_what_is_no_duration_is_refused(duration: Any) -> None:
+    """A timer that never fires, or fired long ago, is a mistake in the file."""
+    with pytest.raises(waypost.Invalid):
+        _ = sleep(duration)

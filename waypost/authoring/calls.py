@@ -1,0 +1,139 @@
+"""The durable calls of a run that are no steps: wait for mail, for a person, for a time; send a mail.
+
+Each gives a coroutine in an ``async def`` run, and blocks and gives the value in a ``def`` run; a type checker is told
+of the first. Outside of a run they raise NotReplayable.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from waypost.authoring.errors import NotReplayable
+from waypost.authoring.requests import AwaitDecision, AwaitMail, Enclosure, Send, Sleep
+from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
+from waypost.model.errors import Invalid
+from waypost.model.mail_address import address
+from waypost.model.times import seconds
+
+if TYPE_CHECKING:
+    from waypost.model.mail import Attachment, Mail
+
+T = TypeVar("T")
+Duration = float | str | timedelta
+"""Seconds, a timedelta, or text such as ``"3d"`` or ``"1h30m"``."""
+
+LINE = 1000
+TEXT = 262_144
+HOW_TO_ANSWER = "Please answer this mail with yes or no in the first line; what follows that word is kept as a comment."
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A person's decision. ``by``: the address (not authenticated) or user name; ``text``: their comment."""
+
+    approved: bool
+    by: str
+    text: str
+    via: Literal["mail", "cli"]
+
+
+def receive(timeout: Duration | None = None) -> "Coroutine[Any, Any, Mail]":
+    """Wait for the run's next mail. Raises DeadlinePassed when none came in time, Invalid for what is no duration."""
+    limit = None if timeout is None else seconds(timeout)
+
+    async def operation(ask: Ask) -> "Mail":
+        mail: Mail = await ask(AwaitMail(limit))
+        return mail
+
+    return _perform("receive()", operation)
+
+
+def sleep(duration: Duration) -> Coroutine[Any, Any, None]:
+    """Wait for a time to pass, also while nothing of Waypost runs. Raises Invalid for what is no duration."""
+    delay = seconds(duration)
+
+    async def operation(ask: Ask) -> None:
+        await ask(Sleep(delay))
+
+    return _perform("sleep()", operation)
+
+
+def approve(
+    title: str, *, who: str | Sequence[str], deadline: Duration | None = None, text: str = ""
+) -> Coroutine[Any, Any, Verdict]:
+    """Ask a person by mail and wait for their decision.
+
+    ``title``: the question, the mail's subject; ``who``: an address or several, any one of which may answer, each the
+    sender of the run's first mail or named in ``Workflow(mail_to=[…])``; ``text`` goes into the mail under the title.
+    Raises DeadlinePassed when nobody answered in time, SendRefused when the host won't mail ``who``, Invalid for bad
+    arguments.
+    """
+    people = _addresses("who", who)
+    limit = None if deadline is None else seconds(deadline)
+    _check_text("title", title, LINE, one_line=True)
+    if not title.strip():
+        raise Invalid("approve() needs a title: the question that is asked")
+    body = "\n\n".join(part for part in (title, text, HOW_TO_ANSWER) if part)
+    _check_text("text", body, TEXT)
+
+    async def operation(ask: Ask) -> Verdict:
+        request = await ask(Send(people, title, body))
+        verdict: Verdict = await ask(AwaitDecision(title, people, request, limit))
+        return verdict
+
+    return _perform("approve()", operation)
+
+
+def send(
+    *,
+    to: str | Sequence[str],
+    subject: str,
+    text: str,
+    reply_to: "Mail | None" = None,
+    attachments: "Sequence[Attachment]" = (),
+) -> Coroutine[Any, Any, str]:
+    """Send a mail; gives its Message-ID once it is in the outbox. It is delivered at least once, under one Message-ID.
+
+    ``to``: an address or several, each the sender of the run's first mail or named in ``Workflow(mail_to=[…])``;
+    ``reply_to``: a mail that the run was given, to answer in its thread. Raises SendRefused when the host doesn't take
+    it, Invalid for bad arguments.
+    """
+    people = _addresses("to", to)
+    _check_text("subject", subject, LINE, one_line=True)
+    _check_text("text", text, TEXT)
+    enclosed = tuple(Enclosure(part.name, part.content_type, part.content) for part in attachments)
+    request = Send(people, subject, text, None if reply_to is None else reply_to.sha256, enclosed)
+
+    async def operation(ask: Ask) -> str:
+        message_id: str = await ask(request)
+        return message_id
+
+    return _perform("send()", operation)
+
+
+def _perform(what: str, operation: Callable[[Ask], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+    match current():
+        case InStep():
+            raise NotReplayable(f"{what} inside a step", "call it from the run function")
+        case Nowhere() | Stray():
+            raise NotReplayable(f"{what} outside of a run", "call it from the run function")
+        case engine:
+            made: Any = engine.perform(operation)
+            return made  # type: ignore[no-any-return]  # a def run gives the value itself
+
+
+def _addresses(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    found = tuple(address(one) for one in ((given,) if isinstance(given, str) else given))
+    if not found:
+        raise Invalid(f"{what}= names nobody; give an address")
+    return found
+
+
+def _check_text(what: str, text: str, most: int, *, one_line: bool = False) -> None:
+    if not isinstance(text, str):
+        raise Invalid(f"{what}= is text, not {text!r}")
+    if len(text) > most:
+        raise Invalid(f"{what}= has {len(text)} characters; at most {most} are taken")
+    if one_line and len(text.splitlines()) > 1:
+        raise Invalid(f"{what}= must be one line: {text[:80]!r}")

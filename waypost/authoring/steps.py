@@ -1,0 +1,146 @@
+"""A declared step: the same object is called in runs, in other steps and outside of both.
+
+In a run the call is recorded and its body runs elsewhere, once or, after a crash, again under the same idempotency
+key. Inside another step, or in a plain process such as a test, it is the function itself.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from waypost.authoring.errors import Misdeclared, NotReplayable
+from waypost.authoring.requests import CallStep, StepSpec
+from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
+from waypost.model.errors import Invalid
+from waypost.model.values import ValueNotStorable, digest, returned_by
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_RETRIES = 1000
+
+
+class Step(Generic[P, R]):
+    """A step of a workflow.
+
+    ``step(…)`` in an ``async def`` run gives a coroutine to be awaited, in a ``def`` run it blocks and gives the
+    value; a type checker is told of the first. ``function`` is what was decorated, typed as it was written.
+    """
+
+    def __init__(self, spec: StepSpec, function: Callable[..., Any]) -> None:
+        self.spec = spec
+        self.function = function
+        self.__name__ = spec.name
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._signature = inspect.signature(function)
+
+    def __repr__(self) -> str:
+        return f"<step {self.spec.name}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the step.
+
+        Raises TypeError for arguments that don't fit, ValueNotStorable for ones without a JSON form, and, when the
+        step has failed for good, StepError or one of the types it declares in ``raises``.
+        """
+        match current():
+            case InStep() | Nowhere():
+                plain: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
+                return plain
+            case Stray():
+                raise NotReplayable(f"step {self.spec.name} called outside of any run", "call it from the run function")
+            case engine:
+                request = self._request(args, kwargs)
+
+                async def operation(ask: Ask) -> R:
+                    outcome: R = await ask(request)
+                    return outcome
+
+                made: Any = engine.perform(operation)
+                return made  # type: ignore[no-any-return]  # a def run gives the value itself
+
+    def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallStep:
+        bound = self._signature.bind(*args, **kwargs)
+        try:
+            found = digest({name: _named(value) for name, value in bound.arguments.items()})
+        except ValueNotStorable as bad:
+            raise ValueNotStorable(f"{self.spec.name}(){bad.path.removeprefix('$')}", bad.why) from None
+        # A copy: a step that changed its caller's list would do so live and not in a replay.
+        own = copy.deepcopy(bound.args, _kept(bound.args)), copy.deepcopy(bound.kwargs, _kept(bound.kwargs.values()))
+        return CallStep(self.spec, own[0], own[1], found)
+
+
+def _named(value: Any) -> Any:
+    """A mail takes part in a digest by its name: it can be large, and it never changes."""
+    from waypost.model.mail import Mail  # not before it is needed: a plain workflow file loads quickly
+
+    return {"mail": value.sha256} if isinstance(value, Mail) else value
+
+
+def _kept(values: Any) -> dict[int, Any]:
+    """A memo for deepcopy with the mails in it: they are immutable, and their attachments needn't be walked."""
+    from waypost.model.mail import Mail
+
+    return {id(value): value for value in values if isinstance(value, Mail)}
+
+
+def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
+    """Check a function that is to be a step. Raises Misdeclared, or ValueNotStorable for its return annotation."""
+    if not inspect.isfunction(function):
+        raise Misdeclared(f"{function!r} can't be a step: decorate a function written with def or async def")
+    if function.__name__ == "<lambda>":
+        raise Misdeclared("a lambda can't be a step: it has no name that the log could hold")
+    where = f"step {function.__name__}"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise Misdeclared(f"{where} is a generator: return a list, a step's result is recorded as a whole")
+    if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MOST_RETRIES:
+        raise Misdeclared(f"{where}: retries={retries!r} is not a number from 0 to {MOST_RETRIES}")
+    if isinstance(raises, type):
+        raise Misdeclared(f"{where}: raises= takes a tuple: raises=({raises.__name__},)")
+    types: tuple[Any, ...] = tuple(raises) if isinstance(raises, tuple | list) else (raises,)
+    for kind in types:
+        if not inspect.isclass(kind) or not issubclass(kind, Exception):
+            raise Misdeclared(f"{where}: raises= lists exception types, not {kind!r}")
+    names = [kind.__name__ for kind in types]
+    if len(set(names)) != len(names):
+        raise Misdeclared(f"{where}: two types of one name in raises=: {', '.join(names)}")
+    return StepSpec(
+        name=function.__name__,
+        function=function,
+        asynchronous=inspect.iscoroutinefunction(function),
+        codec=returned_by(function),
+        retries=retries,
+        raises=types,
+    )
+
+
+def idempotency_key() -> str:
+    """The key of this call, 64 hex digits: the same on every try of it, also after a crash. For use inside a step.
+
+    In a plain process (a test) it is 64 zeros. Raises NotReplayable outside of a step.
+    """
+    match current():
+        case InStep(key):
+            return key
+        case Nowhere():
+            return "0" * 64
+        case _:
+            raise NotReplayable("idempotency_key() outside of a step", "call it inside the step's function")
+
+
+def progress(text: str) -> None:
+    """Tell whoever watches the run what the step is at: one line, 1000 characters, never recorded. For use in a step.
+
+    In a plain process it does nothing. Raises NotReplayable outside of a step, Invalid for what is no text.
+    """
+    if not isinstance(text, str):
+        raise Invalid(f"progress() takes text, not {text!r}")
+    match current():
+        case InStep() as step:
+            step.report(" ".join(text.split())[:1000])
+        case Nowhere():
+            pass
+        case _:
+            raise NotReplayable("progress() outside of a step", "call it inside the step's function")

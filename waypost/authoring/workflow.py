@@ -1,0 +1,197 @@
+"""The declaration of a workflow: name, address, settings, steps, and the one function that is run for a mail."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, get_args, overload
+
+from waypost.authoring.errors import Misdeclared
+from waypost.authoring.steps import Step, declare
+from waypost.model.declaration import Declared, Runs, StepDeclared
+from waypost.model.errors import Invalid
+from waypost.model.ids import deployment
+from waypost.model.mail_address import address as mail_address
+from waypost.model.values import Codec, returned_by
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_LATER = {
+    "timeout": "bound the work inside the step for now",
+    "at_most_once": "make the step idempotent with idempotency_key() for now",
+    "compensate": "undo in the run function with try/except for now",
+}
+
+
+class StepDecorator(Protocol):
+    """What ``@workflow.step(…)`` gives: it turns a function into a step of the same types."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Step[P, R]: ...
+
+
+class Workflow:
+    """A workflow: one to a file, at module level.
+
+    ``name``: 1 to 63 of a-z, 0-9, '-'; ``address``: whose mail it gets; ``mail_to``: whom it may write to, besides
+    the sender of a run's first mail; ``runs``: which mails share a run, those of one ``"thread"``, each ``"message"``
+    alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see. Raises Misdeclared.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        address: str,
+        mail_to: Sequence[str] = (),
+        runs: Runs = "thread",
+        env: Sequence[str] = (),
+    ) -> None:
+        try:
+            self.name: str = deployment(name)
+            self.address = mail_address(address)
+            self.mail_to = tuple(mail_address(one) for one in _several("mail_to", mail_to))
+        except (Invalid, TypeError) as bad:
+            raise Misdeclared(f"Workflow({name!r}): {bad}") from None
+        if runs not in get_args(Runs):
+            raise Misdeclared(f"Workflow({name!r}): runs={runs!r} is none of {', '.join(map(repr, get_args(Runs)))}")
+        self.runs: Runs = runs
+        self.env = tuple(_several("env", env))
+        for variable in self.env:
+            if not _ENV.match(str(variable)):
+                raise Misdeclared(f"Workflow({name!r}): env= lists names of variables, not {variable!r}")
+        self.module: str = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - told from imported ones
+        self._steps: dict[str, Step[..., Any]] = {}
+        self._function: Callable[..., Any] | None = None
+        self._codec: Codec | None = None
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.name}>"
+
+    @overload
+    def step(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def step(self, function: Callable[P, R], /) -> Step[P, R]: ...
+    @overload
+    def step(self, /, *, retries: int = 0, raises: Sequence[type[Exception]] = ()) -> StepDecorator: ...
+    def step(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        retries: int = 0,
+        raises: Sequence[type[Exception]] = (),
+        **later: object,
+    ) -> Any:
+        """Make a function a step: ``@workflow.step`` or ``@workflow.step(retries=3, raises=(Declined,))``.
+
+        ``retries``: further tries after one that raised, 1 s later, then 2 s, doubling to 60 s. ``raises``: exception
+        types that are an answer: never retried, and raised in the workflow as themselves, rebuilt from their ``args``;
+        everything else reaches the workflow as StepError. Raises Misdeclared or ValueNotStorable.
+        """
+        for name in later:
+            reason = _LATER.get(name)
+            raise Misdeclared(
+                f"@step({name}=…) doesn't exist yet: {reason}" if reason else f"@step({name}=…) is no setting"
+            )
+        if function is None:
+            return lambda decorated: self._add(decorated, retries, raises)
+        return self._add(function, retries, raises)
+
+    def _add(self, function: Any, retries: int, raises: Sequence[type[Exception]]) -> Step[..., Any]:
+        spec = declare(function, retries=retries, raises=raises)
+        if spec.name in self._steps:
+            raise Misdeclared(f"{self.name} has two steps called {spec.name}; the log tells them apart by name")
+        step: Step[..., Any] = Step(spec, function)
+        self._steps[spec.name] = step
+        return step
+
+    def run(self, function: F) -> F:
+        """Make a function, ``async def`` or ``def``, the one that is run; it takes the mail, or nothing.
+
+        Raises Misdeclared or ValueNotStorable.
+        """
+        if isinstance(function, Step) or not inspect.isfunction(function):
+            raise Misdeclared(f"{self.name}: @run wants a function written with def or async def, not {function!r}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise Misdeclared(f"{self.name}: {function.__name__} is a generator and can't be run")
+        if self._function is not None:
+            raise Misdeclared(f"{self.name} has two run functions: {self._function.__name__} and {function.__name__}")
+        try:
+            inspect.signature(function).bind(*[None] * _takes_mail(function))
+        except TypeError:
+            raise Misdeclared(
+                f"{self.name}: {function.__name__} is called with the mail, or with nothing; it wants other arguments"
+            ) from None
+        self._codec = returned_by(function)
+        self._function = function
+        return function
+
+    # --- for the runtime -------------------------------------------------------------------------------------------
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the run function is ``async def``."""
+        return inspect.iscoroutinefunction(self._run_function())
+
+    @property
+    def result(self) -> Codec:
+        """The codec of what the run function returns."""
+        self._run_function()
+        assert self._codec is not None
+        return self._codec
+
+    def body(self, mail: object) -> Callable[[], Any]:
+        """The run function with its mail, ready to be called."""
+        function = self._run_function()
+        arguments = (mail,) * _takes_mail(function)
+        return lambda: function(*arguments)
+
+    def step_named(self, name: str) -> Step[..., Any] | None:
+        """The step of this name."""
+        return self._steps.get(name)
+
+    def declared(self) -> Declared:
+        """What the host needs to know. Raises Misdeclared when there is no run function."""
+        return Declared(
+            name=self.name,
+            address=self.address,
+            mail_to=self.mail_to,
+            runs=self.runs,
+            env=self.env,
+            asynchronous=self.asynchronous,
+            steps=tuple(
+                StepDeclared(
+                    name=step.spec.name,
+                    asynchronous=step.spec.asynchronous,
+                    retries=step.spec.retries,
+                    raises=tuple(kind.__name__ for kind in step.spec.raises),
+                )
+                for step in self._steps.values()
+            ),
+        )
+
+    def _run_function(self) -> Callable[..., Any]:
+        if self._function is None:
+            raise Misdeclared(
+                f"{self.name} has no run function", hint=f"decorate the one that takes the mail with @{self.name}.run"
+            )
+        return self._function
+
+
+def _several(what: str, given: Sequence[str]) -> Sequence[str]:
+    if isinstance(given, str):
+        raise Misdeclared(f"{what}= takes a list: {what}=[{given!r}]")
+    return given
+
+
+def _takes_mail(function: Callable[..., Any]) -> int:
+    """1 if the function is called with the mail, 0 if with nothing."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    return int(any(p.kind in positional or p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters))

@@ -1,0 +1,74 @@
+"""What a workflow file declares, as the host needs to know it: read once, without keys, by ``--describe``.
+
+Shared by the child, which prints it, and the host, which reads it: user code is never imported by the host.
+"""
+
+import hashlib
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from waypost.model.errors import Invalid
+
+Runs: TypeAlias = Literal["thread", "message", "deployment"]
+"""Which mails share a run (storage §5)."""
+
+
+class StepDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A step; ``raises`` are the names of the exception types that are rebuilt when it raises them."""
+
+    name: str
+    asynchronous: bool
+    retries: int = 0
+    raises: tuple[str, ...] = ()
+
+
+class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A Workflow: its settings, and its steps in the order of the file."""
+
+    name: str
+    address: str
+    mail_to: tuple[str, ...] = ()
+    runs: Runs = "thread"
+    env: tuple[str, ...] = ()
+    asynchronous: bool = True
+    """Whether the run function is ``async def``."""
+    steps: tuple[StepDeclared, ...] = ()
+
+    def digest(self) -> str:
+        """The definition hash: SHA-256 (hex) of this record's JSON."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
+
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The answer of ``--describe FILE``: the declaration, and where its code lies.
+
+    ``root``: the folder that goes on the import path; ``module``: the file's name in it; ``sha256``: of the file.
+    """
+
+    workflow: Declared
+    definition: str
+    root: str
+    module: str
+    sha256: str
+    python: str
+    waypost: str
+
+
+class NotDescribed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The other answer: why the file can't be used. ``code`` is one of waypost.child.errors.NotLoadable's."""
+
+    error: str
+    code: str
+    path: str
+    hint: str = ""
+
+
+def read(raw: bytes) -> Description | NotDescribed:
+    """Decode what ``--describe`` printed. Raises Invalid for anything else."""
+    try:
+        if raw.lstrip().startswith(b'{"error"'):
+            return msgspec.json.decode(raw, type=NotDescribed)
+        return msgspec.json.decode(raw, type=Description)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+        raise Invalid(f"the workflow's description can't be read: {bad}") from None
