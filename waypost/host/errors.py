@@ -1,0 +1,252 @@
+"""What the host refuses, in types. Each has a ``code`` that API and exit status are derived from."""
+
+import errno
+import os
+from typing import ClassVar
+
+from waypost.model.errors import WaypostError
+
+SHOWN = 5
+"""Of a longer list, in a message."""
+
+
+class HostError(WaypostError):
+    """Base of all errors of the host. ``code`` is the API's word for it."""
+
+    code: ClassVar[str] = "refused"
+
+
+# --- the data directory --------------------------------------------------------------------------------------------
+
+
+class DataDirectory(HostError):
+    """The data directory can't be used as it is; nothing in it was changed."""
+
+    code = "data-directory"
+
+
+class NoDataDirectory(DataDirectory):
+    """None was found."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"{path}: {why}", hint="start a host with `waypost run FILE`, or name its data directory with --data DIR"
+        )
+        self.path = path
+
+
+class NewerData(DataDirectory):
+    """A later Waypost made it."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{path}: the data directory has format {found}, this Waypost knows formats up to {known}",
+            hint="install the Waypost that made it, or a later one; nothing was changed",
+        )
+        self.path, self.found, self.known = path, found, known
+
+
+class DamagedFormat(DataDirectory):
+    """format.json isn't what Waypost writes."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"{path}: not a Waypost data directory's format file: {why}",
+            hint="name another directory with --data, or restore this file from a backup; nothing was changed",
+        )
+        self.path = path
+
+
+class UnsafeFileSystem(DataDirectory):
+    """It lies on a network or FUSE file system, where locks and fsync may not mean what they say."""
+
+    def __init__(self, path: str, kind: str, point: str) -> None:
+        super().__init__(
+            f"{path}: lies on {point}, a file system of type {kind}, where locks and syncs may not hold what they "
+            "promise",
+            hint="name a local directory with --data, or take the risk with --allow-network-fs",
+        )
+        self.path, self.kind, self.point = path, kind, point
+
+
+class NotWritable(DataDirectory):
+    """The disk is full, read-only, or not ours to write to."""
+
+    def __init__(self, path: str, failure: OSError) -> None:
+        number = failure.errno or 0
+        super().__init__(f"{path}: {_reason(number, failure)}", hint=_ADVICE.get(number, _ADVICE[0]))
+        self.path, self.errno = path, number
+
+
+_FULL = "free some space and start again; every accepted mail is still there"
+_ADVICE = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f) and start again; every accepted mail is still there",
+    errno.EROFS: "name a writable directory with --data, or mount this one read-write",
+    errno.EACCES: "name a directory of your own with --data, or start as the user that owns this one",
+    errno.EPERM: "name a directory of your own with --data, or start as the user that owns this one",
+    errno.ENOTDIR: "name another directory with --data",
+    errno.EEXIST: "name another directory with --data",
+    0: "check the disk, then start again; every accepted mail is still there",
+}
+
+
+def _reason(number: int, failure: OSError) -> str:
+    match number:
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"the disk is full ({os.strerror(number)})"
+        case errno.EROFS:
+            return "the file system is read-only"
+        case _:
+            return f"can't be written to ({failure.strerror or failure})"
+
+
+class BadMailKey(DataDirectory):
+    """keys/mail.key can't be used."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}", hint="restore the key from your backup; Waypost never replaces one")
+        self.path = path
+
+
+class HostRuns(HostError):
+    """Another host holds the lock of this data directory."""
+
+    code = "host-runs"
+
+    def __init__(self, path: str, holder: str) -> None:
+        super().__init__(
+            f"{path}: a host runs here already ({holder})",
+            hint="its runs are listed by `waypost runs`; stop it (Ctrl-C) before another may start",
+        )
+        self.path, self.holder = path, holder
+
+
+# --- workflow files ------------------------------------------------------------------------------------------------
+
+
+class BadWorkflow(HostError):
+    """A workflow file can't be deployed. ``file`` names it; the message has the reason and, where known, the line."""
+
+    code = "workflow"
+
+    def __init__(self, file: str, why: str, *, hint: str = "") -> None:
+        super().__init__(f"{file}: {why}", hint=hint or "correct the file and start again; nothing was changed")
+        self.file, self.why = file, why
+
+
+class Taken(HostError):
+    """Two deployments claim one name or one address."""
+
+    code = "taken"
+
+    def __init__(self, what: str, value: str, first: str, second: str) -> None:
+        super().__init__(
+            f"{second}: the {what} {value!r} is taken by {first}",
+            hint=f"give one of them another {what} in Workflow(…)",
+        )
+        self.what, self.value, self.first, self.second = what, value, first, second
+
+
+class NotOurs(HostError):
+    """A package that the host is made of comes from somebody else's distribution."""
+
+    code = "not-ours"
+
+    def __init__(self, package: str, owners: tuple[str, ...]) -> None:
+        found = ", ".join(owners) or "no distribution"
+        super().__init__(
+            f"the package {package!r} belongs to {found}, not to waypost alone: another one has overwritten it",
+            hint="install waypost in an environment of its own (a venv, pipx, or `uv tool install`)",
+        )
+        self.package, self.owners = package, owners
+
+
+# --- mail and runs -------------------------------------------------------------------------------------------------
+
+
+class MalformedMail(HostError):
+    """Refused at the door."""
+
+    code = "malformed"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"not accepted: {why}", hint="send a message as mail programs save it (an .eml file); nothing was stored"
+        )
+        self.why = why
+
+
+class TooLarge(HostError):
+    """More bytes than are taken at once."""
+
+    code = "too-large"
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(
+            f"not accepted: {what} is over the limit of {limit:,} bytes", hint="send less at once; nothing was stored"
+        )
+        self.limit = limit
+
+
+class NoSuchAddress(HostError):
+    """No deployment of this host has the address."""
+
+    code = "no-such-address"
+
+    def __init__(self, address: str, known: tuple[str, ...]) -> None:
+        have = f"it has {', '.join(known)}" if known else "it has none yet"
+        super().__init__(
+            f"nobody here has the address {address!r}; nothing was stored", hint=f"check the address: {have}"
+        )
+        self.address, self.known = address, known
+
+
+class NotNow(HostError):
+    """Withheld: nothing was accepted."""
+
+    code = "withheld"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"not accepted now: {why}", hint="nothing was stored; try again later")
+        self.why = why
+
+
+class RefusedByRule(HostError):
+    """A rule of the log says no. ``rule`` is its code."""
+
+    def __init__(self, rule: str, why: str, hint: str = "") -> None:
+        super().__init__(why, hint=hint)
+        self.rule = rule
+
+
+class NoSuchRun(HostError):
+    """No run has this id, or none begins with it."""
+
+    code = "no-such-run"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"no run is called {text!r}", hint="`waypost runs` lists them")
+        self.text = text
+
+
+class AmbiguousRun(HostError):
+    """Several runs begin with this text."""
+
+    code = "ambiguous-run"
+
+    def __init__(self, text: str, runs: tuple[str, ...]) -> None:
+        shown = ", ".join(runs[:SHOWN]) + (", …" if len(runs) > SHOWN else "")
+        super().__init__(f"{text!r} may be {shown}", hint="write more of it")
+        self.text, self.runs = text, runs
+
+
+class NoHost(HostError):
+    """The verb needs a running host."""
+
+    code = "no-host"
+
+    def __init__(self, path: str, why: str = "no host runs here") -> None:
+        super().__init__(f"{path}: {why}", hint="start it with `waypost run FILE`")
+        self.path = path
