@@ -10,17 +10,19 @@ The door to this package's mail files, in reading order:
     mail_scan      what the host knows of a mail at the door; what it refuses
     mail_parse     what a workflow gets
     mail_answer    yes or no in a reply
+    mail_door      both together: a mail's gist, and the answer that it may be
     mail_compose   outgoing mail
 
 All of it is pure and, but for the errors named where something is written or checked, total.
 """
 
 from waypost.model.mail_address import BadAddress, address, sender_matches
-from waypost.model.mail_answer import Answer, answer
+from waypost.model.mail_answer import answer
 from waypost.model.mail_compose import UnsafeHeader, compose
+from waypost.model.mail_door import scan
 from waypost.model.mail_mime import safe_name
 from waypost.model.mail_parse import Attachment, Mail, NoAttachment, parse
-from waypost.model.mail_scan import Gist, malformed, scan, thread_candidates
+from waypost.model.mail_scan import Answer, Gist, malformed, thread_candidates
 
 __all__ = [
     "Answer",

@@ -5,11 +5,10 @@ may answer, and what they answer, is decided elsewhere.
 """
 
 import re
-from dataclasses import dataclass
 
 from waypost.model.mail_fields import Block, Field
 from waypost.model.mail_parse import Mail, parse
-from waypost.model.mail_scan import from_machine
+from waypost.model.mail_scan import Answer, from_machine
 
 YES = frozenset({"yes", "ok", "approve", "approved"})
 NO = frozenset({"no", "reject", "rejected"})
@@ -21,14 +20,6 @@ _INVISIBLE = " \t\u00a0\u200b\u200e\u200f\ufeff"
 _ATTRIBUTION_LINES = 3
 # A signature, or the line that mail programs put above a forwarded or answered mail.
 _BEHIND_TEXT = re.compile(r"--|_{10,}|-{3,}[^-].*-{3,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a person decided, and the rest of what they wrote (may be empty)."""
-
-    approved: bool
-    comment: str
 
 
 def answer(mail: Mail | bytes) -> Answer | None:

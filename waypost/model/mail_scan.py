@@ -7,6 +7,7 @@ identity never depends on a decoding.
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -34,6 +35,14 @@ TRACE_PREFIXES = ("arc-", "x-spam-")
 _ID = re.compile(rb"<[^<>]+>")
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person decided, and the rest of what they wrote (may be empty)."""
+
+    approved: bool
+    comment: str
+
+
 class Gist(msgspec.Struct, frozen=True, kw_only=True):
     """A mail seen from outside.
 
@@ -52,6 +61,8 @@ class Gist(msgspec.Struct, frozen=True, kw_only=True):
     automatic: bool
     sha256: str
     bare_sha256: str
+    answer: Answer | None = None
+    """Yes or no, if that is what it says; `mail_door.scan` looks into the body for it, the scan here doesn't."""
 
     @property
     def message_id(self) -> str:
