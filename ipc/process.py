@@ -37,12 +37,18 @@ def hide() -> None:
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """The credentials of the other end of a connected unix socket (unix(7), SO_PEERCRED). Raises KernelRefused."""
+    """The credentials of the other end of a connected unix socket (unix(7), SO_PEERCRED).
+
+    Raises KernelRefused; ProcessGone for a peer without a pid here: not connected, or of another pid namespace.
+    """
     try:
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     except OSError as failure:
         raise KernelRefused("SO_PEERCRED", failure.errno or 0, failure.strerror or str(failure)) from failure
-    return Peer(*_UCRED.unpack(raw))
+    peer = Peer(*_UCRED.unpack(raw))
+    if peer.pid <= 0:
+        raise ProcessGone(peer.pid)
+    return peer
 
 
 def belongs_to(pid: int, ancestors: Collection[int]) -> bool:
@@ -89,6 +95,15 @@ def _parent_and_session(pid: int) -> tuple[int, int]:
 
 
 def open_descriptors() -> list[int]:
-    """The descriptors that this process holds at this moment, in rising order."""
+    """The descriptors that this process holds, in rising order, without the one that the listing itself used."""
     with os.scandir("/proc/self/fd") as entries:
-        return sorted(int(entry.name) for entry in entries)
+        listed = sorted(int(entry.name) for entry in entries)
+    return [fd for fd in listed if _is_open(fd)]
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True

@@ -4,6 +4,7 @@ The child holds descriptors 0 to 5 and no other, leads its own session, and know
 filled and closed before it ran. Either all of that holds, or nothing is left and SpawnFailed says why.
 """
 
+import errno
 import fcntl
 import os
 import signal
@@ -65,6 +66,7 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -
     with ExitStack() as on_failure, ExitStack() as childs:
         try:
             ours, theirs = _channel(on_failure, childs, secrets)
+            _close_strays_on_exec()
         except OSError as failure:
             raise SpawnFailed(argv[0], "descriptors", failure) from failure
         try:
@@ -72,7 +74,7 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -
                 argv[0],
                 list(argv),
                 environment,
-                file_actions=_file_actions(theirs),
+                file_actions=_moves(theirs),
                 setsid=True,
                 setsigmask=(),
                 setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
@@ -82,10 +84,10 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as failure:
-            # Reaped by somebody else (SIGCHLD ignored) or no pidfd to be had: without one nobody could supervise it.
-            with suppress(ProcessLookupError):
+            # Without a pidfd nobody could supervise it. ESRCH: it has ended and somebody else has reaped it (a process
+            # that ignores SIGCHLD), so that the number may be another process's by now.
+            if failure.errno != errno.ESRCH:
                 os.kill(pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
             raise SpawnFailed(argv[0], "pidfd", failure) from failure
         on_failure.pop_all()
@@ -124,22 +126,18 @@ def _raised(end: int, childs: ExitStack) -> int:
     return copy
 
 
-def _file_actions(
-    theirs: Mapping[int, int],
-) -> list[tuple[int, int, str, int, int] | tuple[int, int, int] | tuple[int, int]]:
-    """What happens between fork and exec: standard input empty, each end to its number, the rest closed."""
+def _moves(theirs: Mapping[int, int]) -> list[tuple[int, int, str, int, int] | tuple[int, int, int]]:
+    """What happens between fork and exec: standard input is empty, each end goes to its number."""
     moves = [(os.POSIX_SPAWN_DUP2, end, target) for target, end in sorted(theirs.items())]
-    # Nearly everything here is close-on-exec already; a library may have opened something that isn't.
-    strays = [fd for fd in open_descriptors() if fd >= _STANDARD and fd not in theirs and _inheritable(fd)]
-    return [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        *moves,
-        *((os.POSIX_SPAWN_CLOSE, fd) for fd in strays),
-    ]
+    return [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), *moves]
 
 
-def _inheritable(fd: int) -> bool:
-    try:
-        return os.get_inheritable(fd)
-    except OSError:  # closed by another thread meanwhile
-        return False
+def _close_strays_on_exec() -> None:
+    """Make every descriptor of the host above the standard ones close-on-exec; nearly all of them are already.
+
+    Marked here instead of closed there: a close that fails (a number above a limit lowered since) fails the spawn.
+    """
+    for fd in open_descriptors():
+        if fd >= _STANDARD:
+            with suppress(OSError):  # closed by another thread meanwhile
+                os.set_inheritable(fd, False)  # noqa: FBT003 - positional only
