@@ -43,6 +43,11 @@ def header(count: int) -> bytes:
     return MAGIC + _BIG(count)
 
 
+def trailer(content: bytes | memoryview) -> bytes:
+    """A pack's trailer: SHA-1 (20 bytes) of header and entries."""
+    return hashlib.sha1(content, usedforsecurity=False).digest()
+
+
 @functools.lru_cache(maxsize=8192)
 def entry_head(kind: int, size: int) -> bytes:
     """The type and inflated size of an entry, in git's varint with the type in the first byte."""

@@ -1,0 +1,43 @@
+"""What a commit really changes: the difference between the tree before and after it.
+
+Pure over the visible tree. The flush hash is made of this and not of what was asked for, so that anyone with a clone
+gets the same from two trees: a file that is put as it already is takes no part, a directory that goes is each file.
+"""
+
+from collections.abc import Collection, Mapping
+
+from substrate import layout
+from substrate.errors import BadPath
+from substrate.flush import Changes
+from substrate.objects import Kind, check_path, object_id
+from substrate.trees import Trees
+
+
+def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]) -> Changes:
+    """Check a commit and say what it changes, file by file.
+
+    Raises BadPath where a name may not stand in a tree, nothing is there to delete, or a file and a directory collide.
+    """
+    changes: dict[str, bytes | None] = {}
+    for path in deletes:
+        changes.update(dict.fromkeys(_gone(trees, path)))
+    for path, data in puts.items():
+        check_path(path)
+        old = trees.check(path)
+        if old is not None and old == object_id(Kind.BLOB, data):
+            changes.pop(path, None)
+        else:
+            changes[path] = data
+    if len(puts) > 1:
+        for path in puts:
+            if any(above in puts for above in layout.ancestors(path)):
+                raise BadPath(path, "the same commit puts a file where its directory must be")
+    return changes
+
+
+def _gone(trees: Trees, path: str) -> list[str]:
+    check_path(path.removesuffix("/"))
+    gone = [path] if trees.blob(path) is not None else list(trees.files(path[:-1])) if path.endswith("/") else []
+    if not gone:
+        raise BadPath(path, "there is nothing to delete")
+    return gone

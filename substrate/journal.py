@@ -1,0 +1,167 @@
+"""The journal: a pack in progress, appended to once per flush.
+
+What is added is visible at once and durable when ``write`` has returned; a flush is one write and one sync, whatever it
+holds. Memory: the index of the objects since the last seal, and the objects of the present flush.
+"""
+
+import os
+import zlib
+from typing import NamedTuple
+
+from substrate import pack
+from substrate.disk import Disk
+from substrate.folder import Folder
+from substrate.objects import Kind, object_id
+from substrate.trees import Base
+from substrate.unpack import read_entry
+
+_DELTA_DEPTH = 24
+_DELTA_WORTH = 120
+"""Bytes of a tree below which a delta saves nothing."""
+
+
+class _Written(NamedTuple):
+    crc: int
+    offset: int
+    size: int
+
+
+class Journal:
+    """One journal file, reserved in advance, open for appending."""
+
+    def __init__(self, disk: Disk, path: str, number: int, descriptor: int, room: int) -> None:
+        self.path = path
+        self.number = number
+        self.end = pack.HEADER
+        """Bytes that are durable."""
+        self._disk, self._descriptor, self._room = disk, descriptor, room
+        self._offset = pack.HEADER
+        self._buffer: list[bytes] = []
+        self._written: dict[bytes, _Written] = {}
+        self._fresh: dict[bytes, bytes] = {}
+
+    @classmethod
+    def allocate(cls, disk: Disk, folder: Folder, number: int, room: int) -> "Journal":
+        """Make the next journal, its space reserved and its name durable. Raises OSError, also for a full disk."""
+        path = folder.journal(number)
+        try:
+            descriptor = disk.create(path, room)
+        except OSError:
+            disk.unlink(path)
+            raise
+        try:
+            disk.write_at(descriptor, path, pack.header(0), 0)
+            disk.sync(descriptor, path, pack.HEADER)
+            disk.sync_directory(folder.journals)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(disk, path, number, descriptor, room)
+
+    # --- what it holds ---
+
+    @property
+    def objects(self) -> int:
+        """How many objects were added."""
+        return len(self._written)
+
+    @property
+    def room(self) -> int:
+        """Bytes that can still be written without asking for space."""
+        return self._room - self._offset - pack.TRAILER
+
+    @property
+    def reserved(self) -> int:
+        """Bytes of the whole file."""
+        return self._room
+
+    def index(self) -> list[pack.Indexed]:
+        """The entries as a pack's index knows them."""
+        return [pack.Indexed(oid, written.crc, written.offset) for oid, written in self._written.items()]
+
+    def blob(self, oid: bytes) -> bytes | None:
+        """The bytes of a blob that was added here; None for any other object."""
+        fresh = self._fresh.get(oid)
+        if fresh is not None:
+            return fresh
+        written = self._written.get(oid)
+        if written is None:
+            return None
+        raw = os.pread(self._descriptor, written.size, written.offset)
+        return read_entry(raw, 0, len(raw), {}).data
+
+    # --- adding ---
+
+    def add(self, kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
+        """Add an object that stands for itself; its id. One that is here already isn't added again."""
+        oid = object_id(kind, data)
+        if oid not in self._written:
+            self._append(oid, pack.whole(kind, data, compress=compress))
+            if kind is Kind.BLOB:
+                self._fresh[oid] = data
+        return oid
+
+    def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base]:
+        """Add a tree, as a delta against its last version where that lies in this journal."""
+        oid = object_id(Kind.TREE, data)
+        known = self._written.get(oid)
+        if known is not None:
+            # Its depth isn't known any more; as deep as may be, so that the next version stands for itself.
+            return oid, Base(self.number, known.offset, _DELTA_DEPTH, data)
+        at = self._offset
+        if base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH or len(data) < _DELTA_WORTH:
+            self._append(oid, pack.whole(Kind.TREE, data))
+            return oid, Base(self.number, at, 0, data)
+        self._append(oid, pack.tree_delta(base.data, data, at - base.offset))
+        return oid, Base(self.number, at, base.depth + 1, data)
+
+    def _append(self, oid: bytes, entry: bytes) -> None:
+        self._written[oid] = _Written(zlib.crc32(entry), self._offset, len(entry))
+        self._buffer.append(entry)
+        self._offset += len(entry)
+
+    def write(self) -> None:
+        """Make all that was added durable: one write, one sync. Raises OSError; the journal is void after that."""
+        data = b"".join(self._buffer)
+        if self.room < 0:
+            self._room = self._offset + pack.TRAILER
+            self._disk.reserve(self._descriptor, self.path, self._room)
+        self._disk.write_at(self._descriptor, self.path, data, self.end)
+        self._disk.sync_data(self._descriptor, self.path, self._offset)
+        self.end = self._offset
+        self._buffer.clear()
+        self._fresh.clear()
+
+    def finish(self) -> str:
+        """Turn the file into a finished pack, durable; the pack's name. Raises OSError. Nothing is added after that."""
+        return finish(self._disk, self.path, self._descriptor, self.end, len(self._written))
+
+    def close(self) -> None:
+        """Let go of the file as it is; doing it twice is fine."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def finish(disk: Disk, path: str, descriptor: int, end: int, count: int) -> str:
+    """Cut a journal at ``end``, fill in its count and its trailer, and sync it; the trailer in hex (storage §3)."""
+    # Cut with the trailer's room left in place, so that a disk that is full by now can't stop us here.
+    disk.cut(descriptor, path, end + pack.TRAILER)
+    disk.write_at(descriptor, path, pack.header(count), 0)
+    trailer = pack.trailer(_read(descriptor, end))
+    disk.write_at(descriptor, path, trailer, end)
+    disk.sync(descriptor, path, end + len(trailer))
+    disk.protect(descriptor, path)
+    return trailer.hex()
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    pieces, at = [], 0
+    while at < size:
+        # One read gives at most 2 GB, and may give less.
+        piece = os.pread(descriptor, size - at, at)
+        if not piece:
+            break
+        pieces.append(piece)
+        at += len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,164 @@
+"""Opening a repository: look at everything first, decide, and only then bring it in order (storage §3).
+
+The looking half (``inspect``) changes nothing and serves readers, too. The acting half (``recover``) runs under the
+host's lock; it may be killed anywhere and be run again.
+"""
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from substrate import layout, state
+from substrate.disk import Disk
+from substrate.errors import Damaged, NewerFormat, NotARepository, Unsigned
+from substrate.flush import parse_trailer
+from substrate.folder import REF, Folder
+from substrate.journal import finish
+from substrate.keys import PublicKey
+from substrate.objects import Kind, parse_commit, parse_tree
+from substrate.recovery import Drop, Keep, Plan, decide
+from substrate.scan import Head, Scan, head_of, scan
+from substrate.seal import clear_leftovers, move_ref, publish
+from substrate.sealed import SealedObjects
+from waypost.model.errors import Invalid
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A repository as it lies there: its packs, the head that its branch names, and what its journals add to it."""
+
+    format: state.Format
+    objects: SealedObjects
+    tip: Head
+    plan: Plan
+    journals: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A repository in order: all that counts is in packs. ``held``: journals whose names wait for the ref to move."""
+
+    format: state.Format
+    objects: SealedObjects
+    head: Head
+    ref: str
+    held: tuple[str, ...]
+    next_journal: int
+
+
+def inspect(folder: Folder, key: PublicKey, read: Callable[[str], bytes], *, keep: bool = False) -> Inspected:
+    """Find out what counts, changing nothing; ``read`` gives a journal's bytes, ``keep`` keeps its objects.
+
+    Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned.
+    """
+    folder.check()
+    journals = folder.journal_numbers()
+    raws = [(folder.journal(number), read(folder.journal(number))) for number in journals]
+    objects = SealedObjects(folder.objects)
+    # The ref is read after the journals: if it moves in between, they are history, not a gap.
+    tip = _tip(folder, objects, key)
+    known = _read_format(folder, objects, tip)
+    scans = [scan(file, raw, key.verifies, keep=keep) for file, raw in raws]
+    plan = decide(tip, scans, functools.partial(in_history, objects, tip))
+    _refuse_changed_packs(plan)
+    return Inspected(known, objects, tip, plan, journals)
+
+
+def recover(folder: Folder, key: PublicKey, disk: Disk) -> Recovered:
+    """Bring a repository in order after whatever ended its last host. Raises as ``inspect``, and OSError."""
+    found = inspect(folder, key, lambda path: Path(path).read_bytes())
+    if clear_leftovers(disk, folder):
+        _log.info("%s: removed the lock that a killed host left on %s", folder.path, REF)
+    for torn in found.plan.torn:
+        _log.warning("%s: cut a torn tail behind byte %d; nothing in it was acknowledged", torn.file, torn.end)
+    kept = [step for step in found.plan.steps if isinstance(step, Keep)]
+    for step in kept:
+        index = step.scan.entries[: step.last.entries]
+        publish(disk, folder, step.scan.file, step.scan.sha or _finish(disk, step), index)
+    for other in found.plan.steps:
+        if isinstance(other, Drop):
+            disk.unlink(other.scan.file)
+    ref, head, held = found.tip.oid.hex(), found.plan.head, tuple(step.scan.file for step in kept)
+    if held and move_ref(disk, folder, ref, head.oid.hex()):
+        for path in held:
+            disk.unlink(path)
+        ref, held = head.oid.hex(), ()
+    return Recovered(found.format, found.objects, head, ref, held, max(found.journals, default=0) + 1)
+
+
+def in_history(objects: SealedObjects, tip: Head, head: Head) -> bool:
+    """Whether a head is the tip or one of its ancestors: walks back from the tip as far as its number says."""
+    oid: bytes | None = tip.oid
+    while oid is not None and oid != head.oid:
+        commit = parse_commit(objects.read(Kind.COMMIT, oid))
+        trailer = parse_trailer(commit.message)
+        if trailer is not None and trailer.number < head.number:
+            return False
+        oid = commit.parent
+    return oid is not None
+
+
+def _tip(folder: Folder, objects: SealedObjects, key: PublicKey) -> Head:
+    ref = folder.read_ref()
+    if ref is None:
+        raise Damaged(folder.ref, "the branch is missing; this is never taken for a new, empty repository")
+    commit = parse_commit(objects.read(Kind.COMMIT, bytes.fromhex(ref)))
+    head = head_of(bytes.fromhex(ref), commit, key.verifies)
+    if head is None:
+        raise Unsigned(folder.ref, "the branch names a commit that this host's key has not signed", heads=(ref,))
+    return head
+
+
+def _read_format(folder: Folder, objects: SealedObjects, tip: Head) -> state.Format:
+    tree = parse_commit(objects.read(Kind.COMMIT, tip.oid)).tree
+    entries = {entry.key: entry.oid for entry in parse_tree(objects.tree(tree))}
+    oid = entries.get(layout.FORMAT.encode())
+    if oid is None:
+        raise NotARepository(folder.path, f"its branch holds no {layout.FORMAT}")
+    return read_format(folder.path, objects.read(Kind.BLOB, oid))
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """All that may be asked of a format that we don't know yet."""
+
+    format: int
+
+
+def read_format(path: str, raw: bytes) -> state.Format:
+    """Read ``format.json``. Raises NewerFormat, NotARepository."""
+    try:
+        version = msgspec.json.decode(raw, type=_Version).format
+        if version > state.VERSION:
+            raise NewerFormat(path, version, state.VERSION)
+        return state.decode_format(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, Invalid) as bad:
+        raise NotARepository(path, f"{layout.FORMAT}: {bad}") from None
+
+
+def _refuse_changed_packs(plan: Plan) -> None:
+    """A journal that has its second name already is finished: if it can't be read as such, it isn't ours to cut."""
+    for step in plan.steps:
+        if isinstance(step, Keep) and step.scan.sha is None and _names(step.scan) > 1:
+            raise Damaged(step.scan.file, "a finished pack has changed", offset=step.scan.end)
+
+
+def _names(found: Scan) -> int:
+    try:
+        return Path(found.file).stat().st_nlink
+    except FileNotFoundError:
+        return 0
+
+
+def _finish(disk: Disk, step: Keep) -> str:
+    descriptor = disk.reopen(step.scan.file)
+    try:
+        return finish(disk, step.scan.file, descriptor, step.last.end, step.last.entries)
+    finally:
+        os.close(descriptor)

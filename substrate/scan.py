@@ -1,0 +1,165 @@
+"""Reading a journal: which whole, verifying flushes it holds, and how it ends (storage §3).
+
+Pure: bytes in, findings out. Nothing here decides what a finding means; that is ``recovery``.
+"""
+
+import enum
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from substrate import pack
+from substrate.errors import BadObject
+from substrate.flush import parse_trailer
+from substrate.objects import Commit, Kind, object_id, parse_commit
+from substrate.unpack import Entry, inflate, read_entry
+
+Verifies = Callable[[bytes, bytes], bool]
+"""Whether an armoured signature (second) is the host's over a payload (first)."""
+
+_STORED_COMMIT = re.compile(rb"\x78\x01\x01(?=(..)..tree [0-9a-f]{40}\n)", re.DOTALL)
+
+
+class Stop(enum.Enum):
+    """Why a scan went no further."""
+
+    END = "the file ends, or holds nothing more"
+    TORN = "what follows isn't a whole flush"
+    UNSIGNED = "a whole head follows that this host's key has not signed"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last commit of a flush: its number, object id (20 bytes) and hash (64 hex digits)."""
+
+    number: int
+    oid: bytes
+    hash: str
+
+    def __str__(self) -> str:
+        return f"flush {self.number} {self.oid.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """A whole flush: its head, the parent of its first commit, and where it ends in bytes and in entries."""
+
+    head: Head
+    parent: bytes | None
+    end: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a journal holds. ``entries`` may go past the last whole flush; each flush says how many are before it.
+
+    ``stopped`` is the offset that ``stop`` is about, ``later`` the verifying heads found by search behind the last
+    whole flush, ``sha`` the trailer in hex where the file is a finished pack.
+    """
+
+    file: str
+    flushes: tuple[Flushed, ...]
+    entries: tuple[pack.Indexed, ...]
+    stop: Stop
+    stopped: int
+    later: tuple[Head, ...]
+    sha: str | None
+    objects: Mapping[bytes, tuple[Kind, bytes]] = field(repr=False)
+
+    @property
+    def end(self) -> int:
+        """Where the last whole flush ends; all that follows is a tail."""
+        return self.flushes[-1].end if self.flushes else pack.HEADER
+
+
+def head_of(oid: bytes, commit: Commit, verifies: Verifies) -> Head | None:
+    """The head that a commit is; None for one that this host hasn't signed, or that ends no flush."""
+    trailer = parse_trailer(commit.message)
+    if trailer is None or commit.signature is None or not verifies(commit.payload, commit.signature):
+        return None
+    return Head(trailer.number, oid, trailer.hash)
+
+
+def scan(file: str, raw: bytes, verifies: Verifies, *, keep: bool = False) -> Scan:
+    """Read a journal from its start. ``keep`` hands out every object that was read, by id."""
+    sha = _finished(raw)
+    limit = len(raw) - pack.TRAILER if sha else len(raw)
+    walk = _Walk(raw, limit, verifies, keep=keep)
+    stop = walk.go() if raw[: len(pack.MAGIC)] == pack.MAGIC else Stop.END
+    end = walk.flushes[-1].end if walk.flushes else pack.HEADER
+    if stop is Stop.END and raw[end:limit].strip(b"\0"):
+        stop = Stop.TORN
+    later = () if stop is Stop.END else tuple(_search(raw, end, limit, verifies))
+    return Scan(file, tuple(walk.flushes), tuple(walk.entries), stop, walk.at, later, sha, walk.objects)
+
+
+class _Walk:
+    """One pass over the entries of a journal, from flush to flush."""
+
+    def __init__(self, raw: bytes, limit: int, verifies: Verifies, *, keep: bool) -> None:
+        self.at = pack.HEADER
+        self.flushes: list[Flushed] = []
+        self.entries: list[pack.Indexed] = []
+        self.objects: dict[bytes, tuple[Kind, bytes]] = {}
+        self._raw, self._limit, self._verifies, self._keep = raw, limit, verifies, keep
+        self._trees: dict[int, bytes] = {}
+        self._open: list[Commit] = []
+        self._last: bytes | None = None
+
+    def go(self) -> Stop:
+        while self.at < self._limit and self._raw[self.at]:
+            try:
+                entry = read_entry(self._raw, self.at, self._limit, self._trees)
+                oid = object_id(entry.kind, entry.data)
+                if entry.kind is Kind.COMMIT and not self._commit(oid, entry):
+                    return Stop.UNSIGNED
+            except BadObject:
+                return Stop.TORN
+            self._take(oid, entry)
+        return Stop.END
+
+    def _take(self, oid: bytes, entry: Entry) -> None:
+        self.entries.append(pack.Indexed(oid, zlib.crc32(self._raw[self.at : entry.end]), self.at))
+        if entry.kind is Kind.TREE:
+            self._trees[self.at] = entry.data
+        if self._keep:
+            self.objects[oid] = entry.kind, entry.data
+        self.at = entry.end
+
+    def _commit(self, oid: bytes, entry: Entry) -> bool:
+        """Follow the chain of commits; False for a signed head that doesn't verify."""
+        commit = parse_commit(entry.data)
+        if self._open and commit.parent != self._last:
+            raise BadObject(f"commit {oid.hex()} doesn't follow the one before it")
+        self._open.append(commit)
+        self._last = oid
+        if commit.signature is None:
+            return True
+        head = head_of(oid, commit, self._verifies)
+        if head is None:
+            return False
+        self.flushes.append(Flushed(head, self._open[0].parent, entry.end, len(self.entries) + 1))
+        self._open.clear()
+        return True
+
+
+def _search(raw: bytes, start: int, limit: int, verifies: Verifies) -> Iterator[Head]:
+    """Heads behind a place that can't be read: commits are stored uncompressed, so they can be found without it."""
+    for match in _STORED_COMMIT.finditer(raw, start, limit):
+        try:
+            data, _ = inflate(raw, match.start(), limit, int.from_bytes(match[1], "little"))
+            head = head_of(object_id(Kind.COMMIT, data), parse_commit(data), verifies)
+        except BadObject:
+            continue
+        if head is not None:
+            yield head
+
+
+def _finished(raw: bytes) -> str | None:
+    """The trailer of a file that is a finished pack, in hex."""
+    if len(raw) < pack.HEADER + pack.TRAILER or raw[:8] != pack.MAGIC or raw[8:12] == b"\0\0\0\0":
+        return None
+    trailer = raw[-pack.TRAILER :]
+    return trailer.hex() if pack.trailer(memoryview(raw)[: -pack.TRAILER]) == trailer else None

@@ -1,0 +1,42 @@
+"""Reading objects that are in the repository's packs, through libgit2.
+
+Only the object database is opened, never the repository around it: so neither a configuration file nor the environment
+has a say in what is read.
+"""
+
+import pygit2
+
+from substrate.errors import Damaged
+from substrate.objects import Kind
+
+_CACHE = 16 * 1024 * 1024
+
+
+class SealedObjects:
+    """The packs of one repository. Not for two threads at once. libgit2 caches 16 MB for the whole process."""
+
+    def __init__(self, objects: str) -> None:
+        pygit2.settings.cache_max_size(_CACHE)
+        self._objects = objects
+        self._odb = pygit2.Odb(objects)
+
+    def find(self, oid: bytes) -> tuple[int, bytes] | None:
+        """An object's kind and bytes; None when it isn't there. Raises Damaged when it can't be read."""
+        try:
+            kind, data = self._odb.read(pygit2.Oid(oid))
+        except KeyError:
+            return None
+        except pygit2.GitError as bad:
+            raise Damaged(self._objects, f"object {oid.hex()} can't be read: {bad}") from None
+        return int(kind), data
+
+    def read(self, kind: Kind, oid: bytes) -> bytes:
+        """The bytes of an object of this kind. Raises Damaged when it is missing, unreadable or of another kind."""
+        found = self.find(oid)
+        if found is None or found[0] != kind:
+            raise Damaged(self._objects, f"{kind.name.lower()} {oid.hex()} is missing")
+        return found[1]
+
+    def tree(self, oid: bytes) -> bytes:
+        """The bytes of a tree. Raises Damaged."""
+        return self.read(Kind.TREE, oid)

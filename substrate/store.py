@@ -1,0 +1,298 @@
+"""The store: one bare repository, one writer, commits that are first visible and then durable (storage §2, §3).
+
+Synchronous and single-threaded; whoever owns it owns the repository. What is promised: when ``flush`` has returned,
+everything committed before it survives kill -9 and power loss, at a flush boundary; a write costs the same whatever the
+history; and after a failed write nothing more is written: the store is broken, and the repository is opened again.
+
+Memory: the directories and the object index of at most two journals (see ``trees``, ``journal``), the objects of the
+present flush, and libgit2's cache of 16 MB for the whole process.
+"""
+
+import functools
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+from substrate import layout
+from substrate.difference import difference
+from substrate.disk import Disk
+from substrate.errors import Broken, FlushFailed, NotARepository
+from substrate.flush import Changes, FlushHash, Trailer, head_message
+from substrate.folder import Folder
+from substrate.journals import Journals
+from substrate.keys import SigningKey
+from substrate.objects import (
+    EMPTY_TREE,
+    Kind,
+    check_identity,
+    check_subject,
+    parse_commit,
+    seconds,
+)
+from substrate.opening import Recovered, read_format, recover
+from substrate.sealed import SealedObjects
+from substrate.trees import Trees
+from waypost.model.limits import DEFAULT, Limits
+
+_CREATOR = "supervisor <supervisor@deployment.waypost>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The newest commit, not yet an object: whether it is a head, and signed, is known when the next one comes."""
+
+    headers: bytes
+    subject: bytes
+
+
+class Store:
+    """One open repository. Every method may raise Broken once one has failed, or after ``close``."""
+
+    def __init__(
+        self, folder: Folder, *, key: SigningKey, disk: Disk, limits: Limits, found: Recovered | None, repository: str
+    ) -> None:
+        self.path = folder.path
+        self.repository_id = repository
+        self.flush_number = found.head.number if found else 0
+        """Of the last durable flush."""
+        self.pending = 0
+        """Commits that are visible and not yet durable."""
+        self._key, self._disk, self._limits = key, disk, limits
+        self._broken: str | None = None
+        self._position = 0
+        self._hash = found.head.hash if found else repository
+        self._head = found.head.oid if found else None
+        self._parent = self._head
+        self._draft: _Draft | None = None
+        self._flush = FlushHash(self._hash)
+        self._objects = found.objects if found else SealedObjects(folder.objects)
+        self._committer = f"waypost host <{key.fingerprint}>".encode()
+        self._identity = functools.lru_cache(maxsize=64)(check_identity)
+        self._seen_flush, self._newest, self._oldest = self.flush_number, 0.0, 0.0
+        root = EMPTY_TREE if self._head is None else parse_commit(self._objects.read(Kind.COMMIT, self._head)).tree
+        self._trees = Trees(self._objects.tree, root)
+        self._journals = Journals(
+            disk, folder, limits, ref=found.ref if found else None, held=found.held if found else ()
+        )
+        with self._writing():
+            self._journals.begin(found.next_journal if found else 1)
+
+    # --- opening and closing ---
+
+    @staticmethod
+    def create(
+        path: str | Path,
+        *,
+        repository_id: str,
+        key: SigningKey,
+        first: Mapping[str, bytes],
+        at: int,
+        disk: Disk | None = None,
+        limits: Limits = DEFAULT,
+    ) -> "Store":
+        """Make a repository at ``path``, with ``first`` (``format.json`` among it) as flush 1, and open it.
+
+        It gets its name only when flush 1 is durable and sealed: a killed attempt leaves nothing under ``path``, and
+        the next one clears its rest away. Raises NotARepository when ``path`` exists, FlushFailed.
+        """
+        writer, name = disk or Disk(), str(path)
+        if Path(name).exists():
+            raise NotARepository(name, "something of that name exists")
+        if read_format(name, first.get(layout.FORMAT, b"")).repository != repository_id:
+            raise NotARepository(name, f"{layout.FORMAT} names another repository id")
+        folder = Folder(f"{name}.new")
+        if Path(folder.path).exists():
+            writer.point("clear", folder.path)
+            rmtree(folder.path)
+        with _disk_errors(name):
+            folder.make(writer)
+        made = Store(folder, key=key, disk=writer, limits=limits, found=None, repository=repository_id)
+        try:
+            made.commit(author=_CREATOR, subject="create the repository", puts=first, at=at)
+            made.close()
+        finally:
+            made.abandon()
+        with _disk_errors(name):
+            writer.rename(folder.path, name)
+            writer.sync_directory(str(Path(name).absolute().parent))
+        return Store.open(path, key=key, disk=writer, limits=limits)
+
+    @staticmethod
+    def open(path: str | Path, *, key: SigningKey, disk: Disk | None = None, limits: Limits = DEFAULT) -> "Store":
+        """Recover the repository and open it for writing; only under the host's lock.
+
+        Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned (nothing was changed), SecondWriter,
+        FlushFailed.
+        """
+        folder, writer = Folder(str(path)), disk or Disk()
+        with _disk_errors(folder.path):
+            found = recover(folder, key.public, writer)
+        return Store(folder, key=key, disk=writer, limits=limits, found=found, repository=found.format.repository)
+
+    def close(self) -> None:
+        """Flush, seal and let go. After a failure it only lets go. Raises FlushFailed, SecondWriter."""
+        if self._broken is not None:
+            self.abandon()
+            return
+        self.flush()
+        with self._writing():
+            self._journals.close(self.head)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of every file without writing anything: what a killed process would leave."""
+        self._journals.let_go()
+        self._broken = self._broken or "it was closed"
+
+    # --- reading ---
+
+    @property
+    def head(self) -> str:
+        """The head of the last durable flush, 40 hex digits."""
+        return self._head.hex() if self._head is not None else "0" * 40
+
+    @property
+    def flush_hash(self) -> str:
+        """The hash of the last durable flush, 64 hex digits; before flush 1 the repository id."""
+        return self._hash
+
+    @property
+    def room(self) -> int:
+        """Bytes that may be written before the disk must be asked for more (storage §2, disk full)."""
+        return self._journals.room
+
+    def read(self, path: str) -> bytes | None:
+        """A file's bytes as of the last commit, durable or not; None where there is no file. Raises Damaged."""
+        self._check()
+        oid = self._trees.blob(path)
+        if oid is None:
+            return None
+        data = self._journals.blob(oid)
+        return self._objects.read(Kind.BLOB, oid) if data is None else data
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """The sorted names in a directory (``""`` is the root) as of the last commit; empty where there is none."""
+        self._check()
+        return self._trees.names(path)
+
+    # --- writing ---
+
+    def commit(
+        self, *, author: str, subject: str, puts: Mapping[str, bytes], deletes: Collection[str] = (), at: int
+    ) -> int:
+        """Make one commit: visible at once, durable with the next flush. Its position since opening, from 1.
+
+        ``author`` is ``name <email>``, ``at`` unix milliseconds. A delete that ends with ``/`` removes a directory
+        with all below it. Raises BadPath or BadObject where something can't be committed; then nothing has changed.
+        """
+        self._check()
+        who, line = self._identity(author), check_subject(subject)
+        changes = difference(self._trees, puts, deletes)
+        with self._writing():
+            tree = self._apply(puts, deletes, changes)
+            if self._draft is not None:
+                # A commit is followed by this one, so it isn't the flush's last: no trailer, no signature.
+                draft = self._draft
+                self._parent = self._journals.current.add(Kind.COMMIT, draft.headers + b"\n" + draft.subject + b"\n")
+            date = b" %d +0000\n" % seconds(at)
+            above = b"parent %s\n" % self._parent.hex().encode() if self._parent is not None else b""
+            headers = b"tree %s\n%sauthor %s%scommitter %s%s" % (
+                tree.hex().encode(), above, who, date, self._committer, date,
+            )  # fmt: skip
+            self._draft = _Draft(headers, line)
+            self._flush.commit(changes)
+        self.pending += 1
+        self._position += 1
+        return self._position
+
+    def flush(self) -> int:
+        """Sign the last commit as head and make all commits durable; the position up to which they now are.
+
+        Raises FlushFailed: then nothing since the last flush counts, and the store is broken.
+        """
+        self._check()
+        draft = self._draft
+        if draft is None:
+            return self._position
+        with self._writing():
+            trailer = Trailer(self.flush_number + 1, self._flush.hexdigest())
+            message = head_message(draft.subject, trailer)
+            signature = self._key.sign(draft.headers + b"\n" + message).replace(b"\n", b"\n ")
+            head = self._journals.current.add(Kind.COMMIT, b"%sgpgsig %s\n\n%s" % (draft.headers, signature, message))
+            self._journals.current.write()
+            self._draft, self._parent, self._head = None, head, head
+            self.flush_number, self._hash, self._flush = trailer.number, trailer.hash, FlushHash(trailer.hash)
+            self.pending = 0
+            self._journals.reserve()
+        return self._position
+
+    # --- sealing ---
+
+    def wants_seal(self, now: float) -> bool:
+        """Whether a seal is due at this monotonic time; to be asked after a flush and every half second or so.
+
+        By size at once; by time 2 s after the last flush that was seen here, or 5 s after the first (storage §3).
+        """
+        self._check()
+        if not self._journals.unsealed:
+            self._oldest = 0.0
+            self._seen_flush = self.flush_number
+            return False
+        if self._oldest == 0.0:
+            self._oldest = self._newest = now
+        if self._seen_flush != self.flush_number:
+            self._seen_flush, self._newest = self.flush_number, now
+        limits = self._limits
+        idle, age = now - self._newest, now - self._oldest
+        return self._journals.full or idle >= limits.seal_idle or age >= limits.seal_age
+
+    def seal(self) -> None:
+        """Flush, then bring the journal into a pack and the branch to the last head, so that stock git sees all.
+
+        While another program holds the branch's lock, or the disk is full, it goes as far as it can; ask again later.
+        Raises FlushFailed, SecondWriter.
+        """
+        self.flush()
+        with self._writing():
+            published = self._journals.seal(self.head)
+            if published is not None:
+                self._trees.evict(published)
+        self._oldest = 0.0
+
+    # --- inside ---
+
+    def _apply(self, puts: Mapping[str, bytes], deletes: Collection[str], changes: Changes) -> bytes:
+        journal = self._journals.current
+        for path in deletes:
+            if path.endswith("/"):
+                self._trees.remove_directory(path[:-1])
+            elif path not in puts:
+                self._trees.remove(path)
+        for path, data in puts.items():
+            if path in changes or deletes:
+                self._trees.put(path, journal.add(Kind.BLOB, data, compress=path.endswith(".jsonl")))
+        return self._trees.write(journal)
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise Broken(f"{self.path}: the store can't be used any more: {self._broken}", hint="open it again")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What fails half-way in here leaves memory and disk apart: the store is broken, whatever it was."""
+        try:
+            with _disk_errors(self.path):
+                yield
+        except BaseException as failure:
+            self._broken = f"{type(failure).__name__}: {failure}"
+            raise
+
+
+@contextmanager
+def _disk_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as failure:
+        raise FlushFailed(path, failure.strerror or str(failure), failure.errno) from failure

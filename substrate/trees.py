@@ -1,0 +1,200 @@
+"""The tree of the branch, in memory as far as it is being written.
+
+A directory is loaded when something is first written below it, kept while it is written, and let go at the seal after
+the journal in which it was last written; what isn't loaded is in a sealed pack and is read from there. So memory is
+bounded by what two journals can hold (2 x 4,096 objects, each directory at most 256 entries outside ``code/``), and
+the cost of a write follows its depth, never the history.
+"""
+
+import bisect
+import functools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from substrate.errors import BadPath
+from substrate.objects import EMPTY_TREE, parse_tree
+
+_FILE = b"100644 "
+_DIRECTORY = b"40000 "
+_SEALED_CACHE = 64
+
+
+class Base(NamedTuple):
+    """A tree's last version in a journal: which journal, at which offset, how many deltas deep, and its bytes."""
+
+    journal: int
+    offset: int
+    depth: int
+    data: bytes
+
+
+class TreeSink(Protocol):
+    """Where written trees go."""
+
+    @property
+    def number(self) -> int:
+        """Of the present journal."""
+
+    def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base]:
+        """Store a tree and return its id, and what the next version can be a delta against."""
+
+
+class _Directory:
+    """A loaded directory: sorted keys (a directory's ends with ``/``), their lines, and the loaded ones below."""
+
+    __slots__ = ("base", "changed", "children", "keys", "lines", "written")
+
+    def __init__(self, data: bytes = b"") -> None:
+        entries = list(parse_tree(data))
+        self.keys = [entry.key for entry in entries]
+        self.lines = [entry.line for entry in entries]
+        self.children: dict[bytes, _Directory] = {}
+        self.changed: set[bytes] = set()
+        self.base: Base | None = None
+        self.written = 0
+
+    def oid(self, key: bytes) -> bytes | None:
+        at = bisect.bisect_left(self.keys, key)
+        return self.lines[at][-20:] if at < len(self.keys) and self.keys[at] == key else None
+
+    def put(self, key: bytes, line: bytes) -> None:
+        keys = self.keys
+        if not keys or key > keys[-1]:
+            keys.append(key)
+            self.lines.append(line)
+            return
+        at = bisect.bisect_left(keys, key)
+        if keys[at] == key:
+            self.lines[at] = line
+        else:
+            keys.insert(at, key)
+            self.lines.insert(at, line)
+
+    def remove(self, key: bytes) -> None:
+        at = bisect.bisect_left(self.keys, key)
+        if at < len(self.keys) and self.keys[at] == key:
+            del self.keys[at], self.lines[at]
+
+
+class Trees:
+    """The visible tree. ``load`` gives the bytes of a tree that isn't in memory, by id."""
+
+    def __init__(self, load: Callable[[bytes], bytes], root: bytes) -> None:
+        self._load = load
+        self._sealed = functools.lru_cache(maxsize=_SEALED_CACHE)(lambda oid: _Directory(load(oid)))
+        self._root = _Directory(load(root) if root != EMPTY_TREE else b"")
+
+    # --- reading ---
+
+    def blob(self, path: str) -> bytes | None:
+        """The id of the blob at a path; None where no file is."""
+        *above, name = path.encode().split(b"/")
+        node = self._find(above)
+        return None if node is None else node.oid(name)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The names in a directory, sorted; nothing where no directory is. ``""`` is the root."""
+        node = self._find(path.encode().split(b"/") if path else [])
+        return () if node is None else tuple(sorted(key.rstrip(b"/").decode() for key in node.keys))
+
+    def files(self, path: str) -> Iterator[str]:
+        """Every file below a directory, by full path."""
+        node = self._find(path.encode().split(b"/"))
+        for key in node.keys if node is not None else ():
+            if key.endswith(b"/"):
+                yield from self.files(f"{path}/{key[:-1].decode()}")
+            else:
+                yield f"{path}/{key.decode()}"
+
+    def _find(self, parts: list[bytes]) -> _Directory | None:
+        """A directory to read: the one being written, or a sealed one (never attached, never changed)."""
+        node = self._root
+        for part in parts:
+            child = node.children.get(part)
+            if child is None:
+                oid = node.oid(part + b"/")
+                if oid is None:
+                    return None
+                child = self._sealed(oid)
+            node = child
+        return node
+
+    # --- writing ---
+
+    def check(self, path: str) -> bytes | None:
+        """The id of the blob that a put would replace. Raises BadPath where a file and a directory would collide."""
+        *above, name = path.encode().split(b"/")
+        node = self._root
+        for part in above:
+            if node.oid(part) is not None:
+                raise BadPath(path, f"{part.decode()} is a file")
+            child = node.children.get(part)
+            if child is None:
+                oid = node.oid(part + b"/")
+                if oid is None:
+                    return None
+                child = self._sealed(oid)
+            node = child
+        if node.oid(name + b"/") is not None:
+            raise BadPath(path, "a directory of that name is there")
+        return node.oid(name)
+
+    def put(self, path: str, oid: bytes) -> None:
+        """Name a blob."""
+        *above, name = path.encode().split(b"/")
+        self._writable(above).put(name, _FILE + name + b"\0" + oid)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; directories that it leaves empty go at ``write``."""
+        *above, name = path.encode().split(b"/")
+        self._writable(above).remove(name)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory with all that is below it."""
+        *above, name = path.encode().split(b"/")
+        node = self._writable(above)
+        node.remove(name + b"/")
+        node.children.pop(name, None)
+        node.changed.discard(name)
+
+    def write(self, sink: TreeSink) -> bytes:
+        """Store every directory that has changed; the new root's id. An empty directory is left out."""
+        oid = self._write(self._root, sink)
+        return EMPTY_TREE if oid is None else oid
+
+    def evict(self, journal: int) -> None:
+        """Let go of what was last written before this journal: all of it must be in sealed packs by now."""
+        self._evict(self._root, journal)
+
+    def _writable(self, parts: list[bytes]) -> _Directory:
+        node = self._root
+        for part in parts:
+            node.changed.add(part)
+            child = node.children.get(part)
+            if child is None:
+                oid = node.oid(part + b"/")
+                child = node.children[part] = _Directory(b"" if oid is None else self._load(oid))
+            node = child
+        return node
+
+    def _write(self, node: _Directory, sink: TreeSink) -> bytes | None:
+        for name in node.changed:
+            oid = self._write(node.children[name], sink)
+            if oid is None:
+                del node.children[name]
+                node.remove(name + b"/")
+            else:
+                node.put(name + b"/", _DIRECTORY + name + b"\0" + oid)
+        node.changed.clear()
+        node.written = sink.number
+        if not node.keys and node is not self._root:
+            return None
+        oid, node.base = sink.add_tree(b"".join(node.lines), node.base)
+        return oid
+
+    def _evict(self, node: _Directory, journal: int) -> None:
+        for name, child in list(node.children.items()):
+            if child.written < journal:
+                del node.children[name]
+            else:
+                self._evict(child, journal)
