@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from waypost.model.errors import Invalid
 from waypost.model.events import Mailed
-from waypost.model.ids import RunId, message_key
+from waypost.model.ids import CallId, RunId, message_key
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -34,6 +34,9 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     sha256: str
     bare: str
     """SHA-256 of the message without its trace headers: equal for a redelivery."""
+
+    attempt: int = 0
+    """Claims so far that ended with their generation; a claim's own number is in its file's name."""
 
     # Consumed entries only:
     consumed: str | UnsetType = UNSET
@@ -70,7 +73,7 @@ class Outgoing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     ordinal: int
     run: RunId
-    call: str
+    call: CallId
     message_id: str
     to: tuple[str, ...]
     sha256: str

@@ -1,0 +1,265 @@
+"""What the writer keeps in memory about a repository, built from its tree and moved by each commit.
+
+Nothing here is a truth of its own: ``Index(tree)`` folds what is committed, ``apply`` takes in what a commit changed,
+and a test compares the two. In memory are: every run that hasn't ended, the newest of those that have
+(``limits.folds``), one line of every ended run, 32 bytes of every message id of a run, the queue, the outbox, and the
+blobs that no event has named yet.
+"""
+
+import base64
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar, assert_never
+
+from substrate import layout, runlog
+from substrate.errors import Damaged
+from substrate.messages import (
+    Appended,
+    Claimed,
+    Consumed,
+    GenerationBegun,
+    OutboxAdded,
+    OutboxRemoved,
+    Queued,
+    RunLine,
+)
+from substrate.operations import Change, Hold, Item
+from substrate.routing import Standing, Threads
+from substrate.runlog import ABSENT, Known, Tree
+from substrate.state import State, decode_state
+from waypost.model import events as ev
+from waypost.model import mail
+from waypost.model import run as fold
+from waypost.model.errors import Invalid
+from waypost.model.ids import RunId, message_key, run_ordinal
+from waypost.model.limits import Limits
+from waypost.model.queue import Entry, decode, decode_outgoing
+
+T = TypeVar("T")
+
+
+class Index:
+    """The view that decisions are made on: the tree as it is, and the folds of it."""
+
+    def __init__(self, tree: Tree, address: str, limits: Limits) -> None:
+        """Fold the tree. Raises Damaged where it can't be folded, naming the file."""
+        self._tree, self._address, self._limits = tree, address, limits
+        self.read, self.entries = tree.read, tree.entries  # no hop on the way of every append
+        self.threads = Threads()
+        self.queue: dict[int, Item] = {}
+        self.outbox: dict[int, OutboxAdded] = {}
+        self.live: dict[RunId, Known] = {}
+        self.ended: dict[RunId, RunLine] = {}
+        self._recent: OrderedDict[RunId, Known] = OrderedDict()
+        self._keys: dict[str, int] = {}
+        self._waiting: dict[RunId, dict[int, None]] = {}
+        self._held: dict[tuple[RunId, str], bytes] = {}
+        self.held_bytes = 0
+        self.state = self._load_state()
+        self._load_runs()
+        self._load_queue()
+        self._load_outbox()
+
+    # --- the view ----------------------------------------------------------------------------------------------------
+
+    def known(self, run: RunId) -> Known:
+        """A run's state; a run that ended long ago is read from its log. ``ABSENT`` when it has none."""
+        found = self.live.get(run)
+        if found is not None:
+            return found
+        if run not in self.ended:
+            return ABSENT
+        found = self._recent.get(run)
+        if found is None:
+            found = runlog.load(self._tree, run)
+            self._remember(run, found)
+        return found
+
+    def standing(self, run: RunId) -> Standing:
+        """Whether the run is absent, live or ended."""
+        return "live" if run in self.live else "ended" if run in self.ended else "absent"
+
+    def arrival_of(self, key: str) -> int | None:
+        """The arrival of the unconsumed mail with this key."""
+        return self._keys.get(key)
+
+    def queued_for(self, run: RunId) -> tuple[int, ...]:
+        """Arrivals of the unconsumed mails of a run, oldest first."""
+        return tuple(self._waiting.get(run, ()))
+
+    def held(self, run: RunId, sha256: str) -> bytes | None:
+        """A blob that was put and that no event has named yet."""
+        return self._held.get((run, sha256))
+
+    # --- what changes it ---------------------------------------------------------------------------------------------
+
+    def hold(self, blob: Hold) -> None:
+        """Keep a blob until an event names it, or the generation ends."""
+        self._held[blob.run, blob.sha256] = blob.data
+        self.held_bytes += len(blob.data)
+
+    def apply(self, change: Change) -> None:
+        """Take in a commit."""
+        if change.state is not None:
+            self.state = change.state
+        for run, sha256 in change.used:
+            self.held_bytes -= len(self._held.pop((run, sha256)))
+        for fact in change.facts:
+            if isinstance(fact, Appended):
+                self._run(fact.run, change.known[fact.run], fact)
+            else:
+                self._moved(fact)
+
+    def _moved(self, fact: Queued | Claimed | Consumed | OutboxAdded | OutboxRemoved | GenerationBegun) -> None:
+        match fact:
+            case Queued():
+                self._queued(Item(fact))
+            case Claimed():
+                queued = self.queue[fact.arrival].queued
+                self.queue[fact.arrival] = Item(Queued(queued.entry, queued.gist, fact.attempt), claimed=True)
+            case Consumed():
+                self._consumed(fact)
+            case OutboxAdded():
+                self.outbox[fact.outgoing.ordinal] = fact
+            case OutboxRemoved():
+                del self.outbox[fact.ordinal]
+            case GenerationBegun():
+                self._held.clear()
+                self.held_bytes = 0
+            case _:
+                assert_never(fact)
+
+    def _run(self, run: RunId, known: Known, fact: Appended) -> None:
+        for recorded in fact.events:
+            self._note(run, recorded.event)
+        if isinstance(known.run, fold.Ended):
+            self.live.pop(run, None)
+            self.ended[run] = line_of(run, known)
+            self._remember(run, known)
+        else:
+            self.live[run] = known
+
+    def _note(self, run: RunId, event: ev.AnyEvent) -> None:
+        match event:
+            case ev.RunStarted():
+                self.threads.appears(run, follows=event.after or None)
+                self.threads.belongs(mailed_key(event.mail), run)
+            case ev.SignalReceived() if event.mail:
+                self.threads.belongs(mailed_key(event.mail), run)
+            case ev.MailQueued():
+                self.threads.belongs(message_key(event.message_id.encode()), run)
+            case _:
+                pass
+
+    def _queued(self, item: Item) -> None:
+        entry = item.queued.entry
+        before = self.queue.get(entry.arrival)
+        if before is not None:
+            self._no_longer_waits(before.queued.entry)
+        self.queue[entry.arrival] = item
+        self._keys[entry.key] = entry.arrival
+        waiting = self._waiting.setdefault(entry.run, {})
+        waiting[entry.arrival] = None
+        if before is not None:  # it stood further ahead
+            self._waiting[entry.run] = dict.fromkeys(sorted(waiting))
+        self.threads.belongs(entry.key, entry.run)
+        if entry.starts:
+            self.threads.appears(entry.run, follows=entry.old or None)
+
+    def _no_longer_waits(self, entry: Entry) -> None:
+        waiting = self._waiting[entry.run]
+        del waiting[entry.arrival]
+        if not waiting:
+            del self._waiting[entry.run]
+
+    def _consumed(self, fact: Consumed) -> None:
+        entry = self.queue.pop(fact.arrival).queued.entry
+        del self._keys[entry.key]
+        self._no_longer_waits(entry)
+        if fact.run is None:
+            self.threads.forget(entry.key)
+
+    def _remember(self, run: RunId, known: Known) -> None:
+        self._recent[run] = known
+        self._recent.move_to_end(run)
+        while len(self._recent) > self._limits.folds:
+            self._recent.popitem(last=False)
+
+    # --- opening -----------------------------------------------------------------------------------------------------
+
+    def _load_state(self) -> State:
+        raw = self._tree.read(layout.STATE)
+        if raw is None:
+            raise Damaged(layout.STATE, "the file is missing")
+        return _decoded(layout.STATE, decode_state, raw)
+
+    def _load_runs(self) -> None:
+        sealed = runlog.run_ids(self._tree, layout.SEALED)
+        for run in sorted({*sealed, *runlog.run_ids(self._tree)}, key=run_ordinal):
+            known = runlog.load(self._tree, run, functools.partial(self._note, run))
+            match known.run:
+                case fold.Absent():
+                    raise Damaged(layout.run_dir(run), "a run without an event")
+                case fold.Ended():
+                    self.ended[run] = line_of(run, known)
+                    self._remember(run, known)
+                case fold.Driven() | fold.Parked() | fold.Paused():
+                    self.live[run] = known
+                case _:
+                    assert_never(known.run)
+
+    def _load_queue(self) -> None:
+        items: list[Item] = []
+        for state in ("inbox", "processing"):
+            for directory, name in runlog.leaves(self._tree, layout.queue_dir(self._address, state)):
+                path = f"{directory}/{name}"
+                entry = _decoded(path, decode, self._tree.read(path) or b"")
+                raw = self._tree.read(layout.mail_path(entry.arrival))
+                if raw is None:
+                    raise Damaged(layout.mail_path(entry.arrival), f"the mail of {path} is missing")
+                claim = layout.place_of(path).attempt
+                attempt = entry.attempt if claim is None else claim
+                items.append(Item(Queued(entry, mail.scan(raw), attempt), claimed=claim is not None))
+        for item in sorted(items, key=lambda each: each.queued.entry.arrival):
+            self._queued(item)
+
+    def _load_outbox(self) -> None:
+        for directory, name in runlog.leaves(self._tree, layout.OUTBOX):
+            path = f"{directory}/{name}"
+            outgoing = _decoded(path, decode_outgoing, self._tree.read(path) or b"")
+            blob = layout.blob_path(RunId(outgoing.run), outgoing.sha256)
+            message = self._tree.read(blob)
+            if message is None:
+                raise Damaged(blob, f"the message of {path} is missing")
+            self.outbox[outgoing.ordinal] = OutboxAdded(outgoing, message)
+
+
+def line_of(run: RunId, known: Known) -> RunLine:
+    """A run that has begun, as a list shows it, without its subject."""
+    match known.run:
+        case fold.Absent():
+            raise AssertionError("it has not begun")
+        case fold.Ended():
+            state, started = known.run.outcome, known.run.started
+        case fold.Driven():
+            state, started = "running", known.run.ledger.started
+        case fold.Parked():
+            state, started = "parked", known.run.ledger.started
+        case fold.Paused():
+            state, started = "paused", known.run.ledger.started
+        case _:
+            assert_never(known.run)
+    return RunLine(run=run, state=state, started=started.at, changed=known.changed, seq=known.seq)
+
+
+def mailed_key(mailed: ev.Mailed) -> str:
+    """The key of the mail behind an event."""
+    return message_key(base64.b64decode(mailed.id) if mailed.base64 else mailed.id.encode())
+
+
+def _decoded(path: str, decoder: Callable[[bytes], T], raw: bytes) -> T:
+    try:
+        return decoder(raw)
+    except Invalid as bad:
+        raise Damaged(path, bad.message) from None

@@ -1,0 +1,71 @@
+"""Every write as a pure decision: (view, operation, context) to one commit, or Refused.
+
+    change      what a decision sees and yields
+    append      events into a run's log; blobs held for them; ``extend``, which all others use
+    intake      enqueue, claim, release, reject, begin a generation
+    take_up     a mail and its effect in one commit
+    outbox      mail that leaves
+    interventions  what an operator does: answers, pauses
+    grants      what a run may do
+
+No clock, no randomness, no file: those come in with the context and the view.
+"""
+
+from typing import assert_never
+
+from substrate.messages import (
+    Answer,
+    Append,
+    BeginGeneration,
+    Claim,
+    Enqueue,
+    MailDelivered,
+    MailUndeliverable,
+    Operation,
+    Pause,
+    PutBlob,
+    QueueMail,
+    Reject,
+    Release,
+    TakeUp,
+    Unpause,
+)
+from substrate.operations import append, intake, interventions, outbox, take_up
+from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
+
+__all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
+
+
+def decide(view: View, operation: Operation, context: Context) -> Decided:  # noqa: C901, PLR0911, PLR0912 - a table
+    """What an operation comes to on what is visible now. Raises Damaged where the tree can't be read."""
+    match operation:
+        case Append():
+            return append.append(view, operation, context)
+        case PutBlob():
+            return append.put_blob(view, operation, context)
+        case Enqueue():
+            return intake.enqueue(view, operation, context)
+        case Claim():
+            return intake.claim(view, operation, context)
+        case TakeUp():
+            return take_up.take_up(view, operation, context)
+        case Reject():
+            return intake.reject(view, operation, context)
+        case Release():
+            return intake.release(view, operation, context)
+        case BeginGeneration():
+            return intake.begin_generation(view, operation, context)
+        case QueueMail():
+            return outbox.queue_mail(view, operation, context)
+        case MailDelivered():
+            return outbox.mail_delivered(view, operation, context)
+        case MailUndeliverable():
+            return outbox.mail_undeliverable(view, operation, context)
+        case Answer():
+            return interventions.answer(view, operation, context)
+        case Pause():
+            return interventions.pause(view, operation, context)
+        case Unpause():
+            return interventions.unpause(view, operation, context)
+        case _:
+            assert_never(operation)

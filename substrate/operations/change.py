@@ -1,0 +1,137 @@
+"""What a decision of the substrate sees and what it yields.
+
+A decision is ``decide(view, operation, context)``: the view is what is visible now, the context what the world says
+(time, randomness, settings); the result is data. One ``Change`` is one commit.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from substrate.messages import Claimed, Fact, OutboxAdded, Queued, Refused
+from substrate.principals import Name
+from substrate.routing import Runs, Standing, Threads
+from substrate.runlog import Known, Tree
+from substrate.state import State
+from waypost.model.ids import Generation, RunId
+from waypost.model.limits import Limits
+from waypost.model.times import Now, stamp
+
+__all__ = ["Change", "Claimed", "Context", "Decided", "Hold", "Item", "Refused", "Settled", "View", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A mail that isn't consumed: as it was last told, and whether it is claimed."""
+
+    queued: Queued
+    claimed: bool = False
+
+
+class View(Tree, Protocol):
+    """What is visible now: the tree, and what is kept in memory about it."""
+
+    state: State
+    threads: Threads
+    queue: Mapping[int, Item]
+    """Mails in inbox and processing by arrival, in arrival order."""
+    outbox: Mapping[int, OutboxAdded]
+
+    def known(self, run: RunId) -> Known:
+        """A run's state, ``ABSENT`` when it has no log."""
+        ...
+
+    def standing(self, run: RunId) -> Standing:
+        """Whether the run is absent, live or ended."""
+        ...
+
+    def arrival_of(self, key: str) -> int | None:
+        """The arrival of the unconsumed mail with this key."""
+        ...
+
+    def queued_for(self, run: RunId) -> tuple[int, ...]:
+        """Arrivals of the unconsumed mails of a run, oldest first."""
+        ...
+
+    def held(self, run: RunId, sha256: str) -> bytes | None:
+        """A blob that was put and that no event has named yet."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """How much is held so."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the world says to a decision."""
+
+    now: Now
+    repository: str
+    address: str
+    runs: Runs
+    limits: Limits
+    message_id: Callable[[str], str]
+    """The Message-ID of a call's mail, from the call's idempotency key; only this host can make it."""
+    random: Callable[[], bytes]
+    """Eight random bytes, for a run's id."""
+
+    @property
+    def at(self) -> str:
+        """The time as events carry it."""
+        return stamp(max(0, self.now.wall))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One commit: who, what in one line, which files; what it means (facts, the new state); what is answered."""
+
+    author: Name
+    subject: str
+    puts: Mapping[str, bytes]
+    deletes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    state: State | None = None
+    """Generation and ordinals after it, where it changes them; its file is added to ``puts`` by ``with_state``."""
+    known: Mapping[RunId, Known] = field(default_factory=dict)
+    """The runs after it."""
+    used: tuple[tuple[RunId, str], ...] = ()
+    """Held blobs that have entered the tree."""
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing to write: it is as was asked already."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nothing to write yet: keep the blob until an event names it."""
+
+    run: RunId
+    sha256: str
+    data: bytes = field(repr=False)
+
+
+Decided: TypeAlias = Change | Settled | Hold | Refused
+
+_UNPLAIN = re.compile(r"[^A-Za-z0-9_.\-]+")
+_NAME = 60
+
+
+def plain(name: str) -> str:
+    """A name that user code chose, as it may stand in a commit's one line."""
+    cut = _UNPLAIN.sub("-", name)[:_NAME].strip("-.")
+    return cut or "unnamed"
+
+
+def fence(view: View, generation: Generation) -> Refused | None:
+    """Refuse what an older (or never begun) incarnation says."""
+    if generation == view.state.generation:
+        return None
+    return Refused("generation", f"generation {generation} is not at work, {view.state.generation} is")

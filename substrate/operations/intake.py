@@ -1,0 +1,203 @@
+"""The queue's own moves: enqueue, claim, release, reject, and putting claims back when a generation begins.
+
+A mail is in one place at any commit: inbox, processing or consumed. Its raw bytes are stored once, under its arrival
+ordinal, and its run is decided here, in arrival order. What consumes a mail with an effect is in ``take_up``.
+"""
+
+import msgspec
+from msgspec import UNSET
+
+from substrate import layout
+from substrate.messages import (
+    Accepted,
+    BeginGeneration,
+    Claim,
+    Claimed,
+    Consumed,
+    Enqueue,
+    Fact,
+    GenerationBegun,
+    Queued,
+    Refused,
+    Reject,
+    Release,
+)
+from substrate.operations.change import Change, Context, Decided, Item, Settled, View
+from substrate.routing import route
+from substrate.state import State
+from substrate.state import encode as encode_state
+from waypost.model.ids import Generation, message_key, run_id
+from waypost.model.mail import malformed, scan, thread_candidates
+from waypost.model.queue import Entry, decode, encode, id_text
+from waypost.model.times import unstamp
+
+BUCKET_ENTRIES = 16_384
+BUCKET_AGE = 86_400_000
+"""Milliseconds after which a bucket of consumed entries takes no more."""
+
+
+def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
+    """Accept a mail, once per message id. Value: ``Accepted``."""
+    why = malformed(operation.raw, limit=context.limits.mail)
+    if why is not None:
+        return Refused("malformed", why)
+    gist = scan(operation.raw)
+    key = message_key(gist.id)
+    present = _present(view, key, context)
+    if present is not None:
+        return Settled(present)
+    state, arrival = view.state, view.state.arrival
+    going = route(context.runs, thread_candidates(gist), view.threads, view.standing)
+    if going.run is None:
+        run, old = run_id(state.run, context.random()), going.old
+        state = msgspec.structs.replace(state, run=state.run + 1)
+    else:
+        run, old = going.run, None
+    # A run whose first mail was rejected starts with the next one; so what it follows goes into every entry for it.
+    absent = view.standing(run) == "absent"
+    if absent and old is None:
+        old = view.threads.before(run)
+    identity, base64 = id_text(gist.id)
+    entry = Entry(
+        arrival=arrival,
+        id=identity,
+        base64=base64,
+        address=context.address,
+        run=run,
+        starts=absent and not view.queued_for(run),
+        old=UNSET if old is None else old,
+        received=context.at,
+        sender=gist.sender,
+        sha256=gist.sha256,
+        bare=gist.bare_sha256,
+    )
+    state = msgspec.structs.replace(state, arrival=arrival + 1)
+    return Change(
+        author="supervisor",
+        subject=f"enqueue mail {arrival} for {run}",
+        puts={
+            layout.inbox_path(context.address, arrival, key): encode(entry),
+            layout.mail_path(arrival): operation.raw,
+            **state_file(state),
+        },
+        facts=(Queued(entry, gist),),
+        state=state,
+        value=Accepted("enqueued", run, arrival),
+    )
+
+
+def claim(view: View, operation: Claim, context: Context) -> Decided:
+    """Inbox to processing; the attempt is raised and stands in the name. Value: the attempt."""
+    item = view.queue.get(operation.arrival)
+    if item is None or item.claimed:
+        return Refused("not-queued", f"mail {operation.arrival} is not in the inbox")
+    entry, attempt = item.queued.entry, item.queued.attempt + 1
+    return Change(
+        author="supervisor",
+        subject=f"claim mail {entry.arrival} for {entry.run}, attempt {attempt}",
+        puts={layout.processing_path(context.address, entry.arrival, entry.key, attempt): encode(entry)},
+        deletes=(layout.inbox_path(context.address, entry.arrival, entry.key),),
+        facts=(Claimed(entry.arrival, attempt),),
+        value=attempt,
+    )
+
+
+def release(view: View, operation: Release, context: Context) -> Decided:
+    """Processing back to inbox; the mail was not to blame, so the attempt doesn't count. Value: None."""
+    item = view.queue.get(operation.arrival)
+    if item is None or not item.claimed:
+        return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
+    puts, gone, fact = put_back(item, item.queued.attempt - 1, context)
+    return Change(
+        author="supervisor",
+        subject=f"put back mail {operation.arrival} for {item.queued.entry.run}",
+        puts=puts,
+        deletes=(gone,),
+        facts=(fact,),
+    )
+
+
+def reject(view: View, operation: Reject, context: Context) -> Decided:
+    """Processing to consumed, marked as rejected: it causes no event and stays readable. Value: None."""
+    item = view.queue.get(operation.arrival)
+    if item is None or not item.claimed:
+        return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
+    entry = item.queued.entry
+    state = bucket_for(view.state, context)
+    marked = msgspec.structs.replace(entry, consumed=context.at, rejected=operation.code)
+    return Change(
+        author="supervisor",
+        subject=f"reject mail {entry.arrival} for {entry.run}",
+        puts={layout.consumed_path(context.address, state.bucket, entry.key): encode(marked), **state_file(state)},
+        deletes=(layout.processing_path(context.address, entry.arrival, entry.key, item.queued.attempt),),
+        facts=(Consumed(entry.arrival, None),),
+        state=state,
+    )
+
+
+def begin_generation(view: View, _operation: BeginGeneration, context: Context) -> Decided:
+    """Raise the generation; what was claimed and not taken up returns to the inbox. Value: the generation."""
+    generation = Generation(view.state.generation + 1)
+    state = msgspec.structs.replace(view.state, generation=generation)
+    puts: dict[str, bytes] = {}
+    deletes: list[str] = []
+    facts: list[Fact] = [GenerationBegun(generation)]
+    claims = [item for item in view.queue.values() if item.claimed]
+    for item in claims:
+        put, gone, fact = put_back(item, item.queued.attempt, context)
+        puts |= put
+        deletes.append(gone)
+        facts.append(fact)
+    back = f", put back {len(claims)} mail{'s' if len(claims) > 1 else ''}" if claims else ""
+    return Change(
+        author="supervisor",
+        subject=f"begin generation {generation}{back}",
+        puts={**puts, **state_file(state)},
+        deletes=tuple(deletes),
+        facts=tuple(facts),
+        state=state,
+        value=generation,
+    )
+
+
+def put_back(item: Item, attempt: int, context: Context) -> tuple[dict[str, bytes], str, Queued]:
+    """A claim's way back: (what to write, which file goes, the fact). The count of attempts goes along in the entry."""
+    queued = item.queued
+    entry = msgspec.structs.replace(queued.entry, attempt=attempt)
+    gone = layout.processing_path(context.address, entry.arrival, entry.key, queued.attempt)
+    return (
+        {layout.inbox_path(context.address, entry.arrival, entry.key): encode(entry)},
+        gone,
+        Queued(entry, queued.gist, attempt),
+    )
+
+
+def bucket_for(state: State, context: Context) -> State:
+    """The state with room for one more consumed entry in its bucket: the open one, or the next when that is closed."""
+    at = context.at
+    if not state.bucket_opened:
+        return msgspec.structs.replace(state, bucket_entries=1, bucket_opened=at)
+    full = state.bucket_entries >= BUCKET_ENTRIES
+    # A clock that went back closes nothing: the bucket just lives longer.
+    if full or context.now.wall - unstamp(state.bucket_opened) >= BUCKET_AGE:
+        return msgspec.structs.replace(state, bucket=state.bucket + 1, bucket_entries=1, bucket_opened=at)
+    return msgspec.structs.replace(state, bucket_entries=state.bucket_entries + 1)
+
+
+def state_file(state: State) -> dict[str, bytes]:
+    """``state/deployment.json`` with these counts."""
+    return {layout.STATE: encode_state(state)}
+
+
+def _present(view: View, key: str, context: Context) -> Accepted | None:
+    """Where the mail with this key is, if it was accepted before."""
+    arrival = view.arrival_of(key)
+    if arrival is not None:
+        item = view.queue[arrival]
+        return Accepted("already-present", item.queued.entry.run, arrival, "processing" if item.claimed else "inbox")
+    for bucket in range(view.state.bucket, -1, -1):
+        raw = view.read(layout.consumed_path(context.address, bucket, key))
+        if raw is not None:
+            entry = decode(raw)
+            return Accepted("already-present", entry.run, entry.arrival, "consumed")
+    return None

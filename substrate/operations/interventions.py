@@ -1,0 +1,121 @@
+"""What an operator does to a run: answer its approval, pause it, let it go on."""
+
+from typing import assert_never
+
+from substrate import runlog
+from substrate.messages import Answer, Pause, Refused, Unpause
+from substrate.operations.append import extend
+from substrate.operations.change import Change, Context, Decided, Settled, View, fence, plain
+from substrate.runlog import Known
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import CallId, RunId
+
+
+def answer(view: View, operation: Answer, context: Context) -> Decided:
+    """Answer an open approval. Value: the answered CallId.
+
+    Refused with code ``no-run``, ``paused``, ``no-approval``, ``several`` or ``already-decided`` (who, and when).
+    """
+    before = view.known(operation.run)
+    match before.run:
+        case fold.Absent():
+            return Refused("no-run", f"there is no run {operation.run}", "`waypost runs` lists them")
+        case fold.Paused():
+            return Refused(
+                "paused", f"the run is paused ({before.run.code})", f"`waypost resume {operation.run}` first"
+            )
+        case fold.Ended():
+            return _too_late(view, operation)
+        case fold.Driven() | fold.Parked():
+            return _answer(view, operation, before, before.run.ledger, context)
+        case _:
+            assert_never(before.run)
+
+
+def _answer(view: View, operation: Answer, before: Known, ledger: fold.Ledger, context: Context) -> Decided:
+    approvals = [call for call, wait in ledger.waits.items() if wait.park == "approval"]
+    if operation.call is None and len(approvals) > 1:
+        return Refused("several", f"{len(approvals)} approvals are open", f"name one: --call {' or '.join(approvals)}")
+    call = approvals[0] if operation.call is None and approvals else operation.call
+    if call is None or call not in approvals:
+        return _too_late(view, operation)
+    event = ev.SignalReceived(call=call, signal=f"{operation.decision.via}:{call}", decision=operation.decision)
+    made = extend(view, operation.run, before, (event,), context)
+    if isinstance(made, Refused):
+        return made
+    verdict = "approve" if operation.decision.approved else "reject"
+    return Change(
+        author="supervisor",
+        subject=f"{verdict} {call} of {operation.run}",
+        puts=made.puts,
+        deletes=made.deletes,
+        facts=(made.fact,),
+        known={operation.run: made.known},
+        value=call,
+    )
+
+
+def pause(view: View, operation: Pause, context: Context) -> Decided:
+    """RunPaused; a run that is paused or ended already is left alone. Value: None."""
+    if operation.generation is not None and (refused := fence(view, operation.generation)) is not None:
+        return refused
+    before = view.known(operation.run)
+    match before.run:
+        case fold.Absent():
+            return Refused("no-run", f"there is no run {operation.run}")
+        case fold.Ended() | fold.Paused():
+            return Settled()
+        case fold.Driven() | fold.Parked():
+            pass
+        case _:
+            assert_never(before.run)
+    given = before.run.ledger.generation
+    if operation.generation is not None and given != operation.generation:
+        return Refused("not-given", f"generation {operation.generation} wasn't given this run")
+    # An unknown code makes bytes that can't be read again; ``extend`` refuses those.
+    event = ev.RunPaused(code=operation.code, detail=operation.detail)  # type: ignore[arg-type]  # see above
+    return _one(view, operation.run, event, f"pause {operation.run}: {plain(operation.code)}", context)
+
+
+def unpause(view: View, operation: Unpause, context: Context) -> Decided:
+    """RunUnpaused, by an operator. Value: None."""
+    before = view.known(operation.run)
+    if not isinstance(before.run, fold.Paused):
+        return Refused("not-paused", f"{operation.run} is not paused")
+    return _one(view, operation.run, ev.RunUnpaused(by=operation.by), f"resume {operation.run}", context)
+
+
+def _one(view: View, run: RunId, event: ev.AnyEvent, subject: str, context: Context) -> Decided:
+    made = extend(view, run, view.known(run), (event,), context)
+    if isinstance(made, Refused):
+        return made
+    return Change(
+        author="supervisor",
+        subject=subject,
+        puts=made.puts,
+        deletes=made.deletes,
+        facts=(made.fact,),
+        known={run: made.known},
+    )
+
+
+def _too_late(view: View, operation: Answer) -> Refused:
+    """No such approval is open: say who decided it and when, if it was ever asked."""
+    found: tuple[CallId, ev.Decision, str] | None = None
+    for raw in runlog.events(view, operation.run):
+        event = ev.decode(raw)
+        if (
+            isinstance(event, ev.SignalReceived)
+            and isinstance(event.decision, ev.Decision)
+            and operation.call in {None, event.call}
+        ):
+            found = event.call, event.decision, event.at
+    if found is None:
+        which = "no approval is open" if operation.call is None else f"{operation.call} is no open approval"
+        return Refused(
+            "no-approval", f"{which} in {operation.run}", f"`waypost why {operation.run}` says what it waits for"
+        )
+    call, decision, at = found
+    verdict = "approved" if decision.approved else "rejected"
+    return Refused("already-decided", f"{call} was {verdict} by {decision.by} (by {decision.via}) at {at}")

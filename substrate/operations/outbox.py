@@ -1,0 +1,177 @@
+"""Mail that leaves: asked for by a run, kept until it is handed over, each move in one commit with its event.
+
+The grant check is here, against the run's own ``grants.json``. A mail that may not go, or can't be written, leaves
+MailFailed, so that the workflow sees it; only a request that breaks the protocol is Refused and leaves nothing.
+"""
+
+import hashlib
+
+import msgspec
+from msgspec import UNSET
+
+from substrate import layout
+from substrate.messages import (
+    MailDelivered,
+    MailUndeliverable,
+    OutboxAdded,
+    OutboxRemoved,
+    QueueMail,
+    Refused,
+)
+from substrate.operations.append import child_may_write, extend, is_call_id
+from substrate.operations.change import Change, Context, Decided, Settled, View
+from substrate.operations.grants import grants_of
+from substrate.operations.intake import state_file
+from substrate.runlog import Known
+from waypost.model import events as ev
+from waypost.model import mail
+from waypost.model import run as fold
+from waypost.model.errors import Invalid
+from waypost.model.ids import idempotency_key, message_key
+from waypost.model.queue import Outgoing, encode
+
+THREAD_DEPTH = 20
+"""Ids that an answer's References carry at most: the first of the thread and the newest (RFC 5322 §3.6.4)."""
+
+
+def queue_mail(view: View, operation: QueueMail, context: Context) -> Decided:
+    """Put a run's mail into the outbox, or record why it may not go. Value: None; the event tells."""
+    before = view.known(operation.run)
+    refused = child_may_write(view, operation.by, before)
+    ledger = fold.ledger(before.run)
+    if refused is not None or ledger is None:
+        return refused or Refused("not-given", "there is no such run")
+    if not is_call_id(operation.call):
+        return Refused("call", f"{operation.call[:80]!r} is not a call identity such as r1#2")
+    try:
+        return _queue_mail(view, operation, before, ledger, context)
+    except Invalid as bad:
+        return _failed(view, operation, bad.message, context)
+
+
+def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Ledger, context: Context) -> Decided:
+    name = context.message_id(idempotency_key(context.repository, ledger.started.origin, operation.call))
+    if name in ledger.sent:
+        return Settled()
+    parent = ledger.started.mail.arrival
+    if operation.reply_to_mail is not None:
+        if operation.reply_to_mail not in ledger.mails:
+            return Refused("mail", f"{operation.run} was given no mail {operation.reply_to_mail}")
+        parent = ledger.mails[operation.reply_to_mail]
+    allowed = grants_of(view, operation.run).mail
+    stranger = next((each for each in operation.to if not mail.sender_matches(each, allowed)), None)
+    if stranger is not None:
+        return _failed(view, operation, f"no grant to mail {stranger[:200]}; name it in Workflow(mail_to=…)", context)
+    message = _composed(view, operation, name, parent, context)
+    if len(message) > context.limits.mail:
+        return _failed(view, operation, f"the mail has {len(message)} bytes, over {context.limits.mail}", context)
+    ordinal, sha256 = view.state.outbox, hashlib.sha256(message).hexdigest()
+    event = ev.MailQueued(call=operation.call, message_id=name, to=operation.to, ordinal=ordinal, sha256=sha256)
+    made = extend(view, operation.run, before, (event,), context)
+    if isinstance(made, Refused):
+        return made
+    outgoing = Outgoing(
+        ordinal=ordinal, run=operation.run, call=operation.call, message_id=name, to=operation.to, sha256=sha256
+    )
+    state = msgspec.structs.replace(view.state, outbox=ordinal + 1)
+    return Change(
+        author="supervisor",
+        subject=f"queue outgoing mail {ordinal} for {operation.call} of {operation.run}",
+        puts={
+            **made.puts,
+            layout.blob_path(operation.run, sha256): message,
+            layout.outbox_path(ordinal, message_key(name.encode())): encode(outgoing),
+            **state_file(state),
+        },
+        deletes=made.deletes,
+        facts=(made.fact, OutboxAdded(outgoing, message)),
+        state=state,
+        known={operation.run: made.known},
+    )
+
+
+def mail_delivered(view: View, operation: MailDelivered, context: Context) -> Decided:
+    """MailSent, and the outbox entry goes; a second time is no error. Value: None."""
+    entry = view.outbox.get(operation.ordinal)
+    if entry is None:
+        return _gone(view, operation.ordinal)
+    event = ev.MailSent(call=entry.outgoing.call, ordinal=operation.ordinal)
+    return _settled(view, entry.outgoing, event, f"mark outgoing mail {operation.ordinal} as sent", context)
+
+
+def mail_undeliverable(view: View, operation: MailUndeliverable, context: Context) -> Decided:
+    """MailFailed, and the outbox entry goes; a second time is no error. Value: None."""
+    entry = view.outbox.get(operation.ordinal)
+    if entry is None:
+        return _gone(view, operation.ordinal)
+    event = ev.MailFailed(call=entry.outgoing.call, reason=operation.reason, ordinal=operation.ordinal)
+    return _settled(view, entry.outgoing, event, f"give up outgoing mail {operation.ordinal}", context)
+
+
+def _gone(view: View, ordinal: int) -> Decided:
+    return Settled() if 0 < ordinal < view.state.outbox else Refused("unknown", f"there was no outgoing mail {ordinal}")
+
+
+def _settled(
+    view: View, outgoing: Outgoing, event: ev.MailSent | ev.MailFailed, subject: str, context: Context
+) -> Decided:
+    before = view.known(outgoing.run)
+    made = extend(view, outgoing.run, before, (event,), context)
+    if isinstance(made, Refused):
+        return made
+    return Change(
+        author="supervisor",
+        subject=f"{subject}, for {outgoing.call} of {outgoing.run}",
+        puts=made.puts,
+        deletes=(layout.outbox_path(outgoing.ordinal, message_key(outgoing.message_id.encode())), *made.deletes),
+        facts=(made.fact, OutboxRemoved(outgoing.ordinal)),
+        known={outgoing.run: made.known},
+    )
+
+
+def _failed(view: View, operation: QueueMail, reason: str, context: Context) -> Decided:
+    event = ev.MailFailed(call=operation.call, reason=reason, ordinal=UNSET)
+    made = extend(view, operation.run, view.known(operation.run), (event,), context)
+    if isinstance(made, Refused):
+        return made
+    return Change(
+        author="supervisor",
+        subject=f"refuse outgoing mail for {operation.call} of {operation.run}",
+        puts=made.puts,
+        deletes=made.deletes,
+        facts=(made.fact,),
+        known={operation.run: made.known},
+    )
+
+
+def _composed(view: View, operation: QueueMail, name: str, parent: int, context: Context) -> bytes:
+    """The message; it answers the mail with arrival ``parent``, so that it lands in the reader's thread."""
+    gist = mail.scan(view.read(layout.mail_path(parent)) or b"")
+    answered = _header_id(gist.id)
+    thread = [each for each in map(_header_id, (*gist.references, gist.id)) if each is not None]
+    if len(thread) > THREAD_DEPTH:
+        thread = [thread[0], *thread[-THREAD_DEPTH + 1 :]]
+    return mail.compose(
+        sender=context.address,
+        to=operation.to,
+        subject=operation.subject,
+        text=operation.text,
+        message_id=name,
+        date_ms=context.now.wall,
+        in_reply_to=answered,
+        references=thread,
+        attachments=[
+            mail.Attachment(name=each.name, content_type=each.content_type, content=each.content)
+            for each in operation.attachments
+        ],
+    )
+
+
+def _header_id(message_id: bytes) -> str | None:
+    """A message id as our own header may repeat it; None for one that was made up for lack of one, or is unfit."""
+    text = message_id.decode("ascii", "replace")
+    fit = text.startswith("<") and text.endswith(">") and text.isprintable() and text.isascii() and " " not in text
+    return text if fit and len(text) <= _ID_LIMIT else None
+
+
+_ID_LIMIT = 900

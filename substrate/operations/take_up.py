@@ -1,0 +1,190 @@
+"""Taking up a mail: the commit that records that it was consumed holds the event that it caused (design §3.5).
+
+A mail starts its run, or answers a wait of it that is open at this very commit; anything else is refused and changes
+nothing, and the claim goes back by ``Release``.
+"""
+
+import hashlib
+from typing import assert_never
+
+import msgspec
+from msgspec import UNSET
+
+from substrate import layout
+from substrate.messages import Consumed, Fact, Queued, Refused, Start, TakeUp
+from substrate.operations.append import extend
+from substrate.operations.change import Change, Context, Decided, Item, View
+from substrate.operations.grants import encode_grants, grants
+from substrate.operations.intake import bucket_for, state_file
+from substrate.runlog import Known
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import CallId, Generation, RunId, run_id
+from waypost.model.mail import sender_matches
+from waypost.model.queue import Entry, encode
+
+
+def take_up(view: View, operation: TakeUp, context: Context) -> Decided:
+    """Consume a claimed mail with its effect. Value: the id of the run that has it.
+
+    Refused with code ``not-claimed``, ``live``, ``absent``, ``ended``, ``not-ended``, ``order``, ``paused``,
+    ``wait-closed`` or ``who``.
+    """
+    item = view.queue.get(operation.arrival)
+    if item is None or not item.claimed:
+        return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
+    match operation:
+        case TakeUp(start=Start() as start, wait=None, decision=None):
+            return _reroute(view, item, start, context) if operation.reroute else _start(view, item, start, context)
+        case TakeUp(start=None, wait=str() as wait, reroute=False):
+            return _answer(view, item, wait, operation.decision, context)
+        case _:
+            return Refused("invalid", "a take-up names either what is started or the wait that is answered")
+
+
+def _start(view: View, item: Item, start: Start, context: Context) -> Decided:
+    entry = item.queued.entry
+    match view.standing(entry.run):
+        case "live":
+            return Refused("live", f"{entry.run} has begun already")
+        case "ended":
+            return Refused(
+                "ended", f"{entry.run} has ended", "take it up with reroute: a new run will name the old one"
+            )
+        case "absent":
+            pass
+        case standing:
+            assert_never(standing)
+    if view.queued_for(entry.run)[0] != entry.arrival:
+        return Refused("order", f"an earlier mail of {entry.run} comes first")
+    return _begin(view, item, entry, start, context)
+
+
+def _reroute(view: View, item: Item, start: Start, context: Context) -> Decided:
+    """The mail's run has ended meanwhile: a new run begins with it, and what else waits for the old one goes along."""
+    old = item.queued.entry.run
+    if view.standing(old) != "ended":
+        return Refused("not-ended", f"{old} has not ended")
+    if view.queued_for(old)[0] != item.queued.entry.arrival:
+        return Refused("order", f"an earlier mail of {old} comes first")
+    run = run_id(view.state.run, context.random())
+    entry = msgspec.structs.replace(item.queued.entry, run=run, starts=True, old=old)
+    return _begin(view, item, entry, start, context, rerouted=old)
+
+
+def _begin(
+    view: View, item: Item, entry: Entry, start: Start, context: Context, *, rerouted: RunId | None = None
+) -> Decided:
+    raw_grants = encode_grants(grants(entry.sender, start.mail_to))
+    event = ev.RunStarted(
+        mail=entry.mailed,
+        definition=start.definition,
+        code=start.code,
+        python=start.python,
+        waypost=start.waypost,
+        generation=Generation(view.state.generation),
+        grants=hashlib.sha256(raw_grants).hexdigest(),
+        origin=entry.key,
+        after=entry.old,
+    )
+    before = Known(fold.Absent(), prev=ev.genesis(context.repository, entry.run, raw_grants))
+    made = extend(view, entry.run, before, (event,), context)
+    if isinstance(made, Refused):
+        return made
+    puts, deletes, facts = _others(view, entry, rerouted, context)
+    state = view.state if rerouted is None else msgspec.structs.replace(view.state, run=view.state.run + 1)
+    state = bucket_for(state, context)
+    origin = "" if rerouted is None else f", after {rerouted}"
+    return Change(
+        author="supervisor",
+        subject=f"take up mail {entry.arrival} as {entry.run}{origin}",
+        puts={
+            **puts,
+            **made.puts,
+            layout.grants_path(entry.run): raw_grants,
+            **_consumed(entry, state.bucket, context),
+            **state_file(state),
+        },
+        deletes=(_claimed_path(item, context), *deletes, *made.deletes),
+        facts=(Consumed(entry.arrival, entry.run), made.fact, *facts),
+        state=state,
+        known={entry.run: made.known},
+        value=entry.run,
+    )
+
+
+def _answer(view: View, item: Item, wait: CallId, decision: ev.Decision | None, context: Context) -> Decided:
+    entry = item.queued.entry
+    before = view.known(entry.run)
+    refused = _may_answer(before.run, entry.run, wait, decision)
+    if refused is not None:
+        return refused
+    event = ev.SignalReceived(
+        call=wait,
+        signal=f"mail:{entry.key}",
+        mail=entry.mailed,
+        decision=UNSET if decision is None else decision,
+    )
+    made = extend(view, entry.run, before, (event,), context)
+    if isinstance(made, Refused):
+        return made
+    state = bucket_for(view.state, context)
+    return Change(
+        author="supervisor",
+        subject=f"take up mail {entry.arrival} at {wait} of {entry.run}",
+        puts={**made.puts, **_consumed(entry, state.bucket, context), **state_file(state)},
+        deletes=(_claimed_path(item, context), *made.deletes),
+        facts=(Consumed(entry.arrival, entry.run), made.fact),
+        state=state,
+        known={entry.run: made.known},
+        value=entry.run,
+    )
+
+
+def _may_answer(run: fold.Run, name: RunId, call: CallId, decision: ev.Decision | None) -> Refused | None:
+    match run:
+        case fold.Absent():
+            return Refused("absent", f"{name} has not begun")
+        case fold.Ended():
+            return Refused("ended", f"{name} has {run.outcome}")
+        case fold.Paused():
+            return Refused("paused", f"{name} is paused ({run.code})", "the mail waits until the run goes on")
+        case fold.Driven() | fold.Parked():
+            wait = run.ledger.waits.get(call)
+        case _:
+            assert_never(run)
+    if wait is None:
+        return Refused("wait-closed", f"no wait is open at {call} of {name}", "release the mail: it waits for the next")
+    if decision is not None and wait.park == "approval" and not sender_matches(decision.by, wait.who):
+        return Refused("who", f"the wait at {call} is for somebody else to answer")
+    return None
+
+
+def _others(
+    view: View, first: Entry, rerouted: RunId | None, context: Context
+) -> tuple[dict[str, bytes], list[str], list[Fact]]:
+    """What else was queued for a run that has ended: the same mails, now for the new run; claims among them go back."""
+    puts: dict[str, bytes] = {}
+    deletes: list[str] = []
+    facts: list[Fact] = []
+    for arrival in view.queued_for(rerouted) if rerouted is not None else ():
+        if arrival == first.arrival:
+            continue
+        item = view.queue[arrival]
+        attempt = item.queued.attempt - 1 if item.claimed else item.queued.attempt
+        entry = msgspec.structs.replace(item.queued.entry, run=first.run, starts=False, old=first.old, attempt=attempt)
+        puts[layout.inbox_path(context.address, arrival, entry.key)] = encode(entry)
+        if item.claimed:
+            deletes.append(_claimed_path(item, context))
+        facts.append(Queued(entry, item.queued.gist, attempt))
+    return puts, deletes, facts
+
+
+def _claimed_path(item: Item, context: Context) -> str:
+    entry = item.queued.entry
+    return layout.processing_path(context.address, entry.arrival, entry.key, item.queued.attempt)
+
+
+def _consumed(entry: Entry, bucket: int, context: Context) -> dict[str, bytes]:
+    marked = msgspec.structs.replace(entry, consumed=context.at)
+    return {layout.consumed_path(context.address, bucket, entry.key): encode(marked)}

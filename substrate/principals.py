@@ -1,0 +1,82 @@
+"""Who may write what (storage §4): one table, as data.
+
+For every kind of event: which principals may write it, and through which operation. Legality in the run's state, the
+generation's fence and the sizes are checked beside it; nothing here looks at a run.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from substrate.messages import Hub, Principal, Supervisor, WorkflowProcess
+from waypost.model import events as ev
+
+Name = Literal["supervisor", "workflow-process", "hub"]
+Door = Literal["append", "take-up", "answer", "queue-mail", "delivery", "pause"]
+
+HOST: frozenset[Name] = frozenset({"supervisor", "hub"})
+CHILD: frozenset[Name] = frozenset({"workflow-process", "hub"})
+EITHER: frozenset[Name] = HOST | CHILD
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who may write a kind of event, and the operations that it comes from."""
+
+    who: frozenset[Name]
+    doors: frozenset[Door]
+
+
+def _rule(who: frozenset[Name], *doors: Door) -> Rule:
+    return Rule(who, frozenset(doors))
+
+
+TABLE: dict[type[ev.Event], Rule] = {
+    ev.RunStarted: _rule(HOST, "take-up"),
+    ev.RunResumed: _rule(HOST, "append"),
+    ev.RunPaused: _rule(HOST, "pause"),
+    ev.RunUnpaused: _rule(HOST, "pause"),
+    ev.RunCompleted: _rule(CHILD, "append"),
+    ev.RunFailed: _rule(EITHER, "append"),
+    ev.StepStarted: _rule(CHILD, "append"),
+    ev.StepCompleted: _rule(CHILD, "append"),
+    ev.StepFailed: _rule(EITHER, "append"),
+    ev.AttemptScheduled: _rule(CHILD, "append"),
+    ev.TimerSet: _rule(CHILD, "append"),
+    ev.TimerFired: _rule(HOST, "append"),
+    ev.TimerCancelled: _rule(CHILD, "append"),
+    ev.SignalAwaited: _rule(CHILD, "append"),
+    ev.SignalReceived: _rule(HOST, "take-up", "answer"),
+    ev.SignalAwaitAbandoned: _rule(CHILD, "append"),
+    ev.MailQueued: _rule(HOST, "queue-mail"),
+    ev.MailSent: _rule(HOST, "delivery"),
+    ev.MailFailed: _rule(HOST, "queue-mail", "delivery"),
+}
+
+
+def name_of(principal: Principal) -> Name:
+    """The principal as a commit's author has it."""
+    match principal:
+        case Supervisor():
+            return "supervisor"
+        case WorkflowProcess():
+            return "workflow-process"
+        case Hub():
+            return "hub"
+        case _:
+            assert_never(principal)
+
+
+def forbids(principal: Principal, event: ev.AnyEvent, door: Door) -> str:
+    """Why this principal may not write this event through this door; empty when it may."""
+    who, rule = name_of(principal), TABLE[type(event)]
+    if who not in rule.who:
+        return f"{who} may not write {ev.kind(event)}"
+    if door not in rule.doors:
+        return f"{ev.kind(event)} is written by {' or '.join(sorted(rule.doors))}, not by {door}"
+    if isinstance(event, ev.StepFailed):
+        # What a crash did to a step is the host's to say, what the step raised is the child's.
+        if who == "supervisor" and event.code != "child-crashed":
+            return "supervisor may write StepFailed only with code child-crashed"
+        if who == "workflow-process" and event.code != "raised":
+            return "workflow-process may write StepFailed only with code raised"
+    return ""

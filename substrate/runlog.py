@@ -1,0 +1,162 @@
+"""Reading a run's log out of a repository's tree: sealed file, segments and tail (storage §1).
+
+Pure over a ``Tree`` (two functions: read a file, list a directory), so the writer's memory, a sealed pack and a dict in
+a test are read by the same lines. What is handed out are the stored bytes, unchanged; a gap is reported, never closed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from substrate import layout
+from substrate.errors import Damaged
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.errors import Invalid
+from waypost.model.ids import RunId, run_ordinal
+
+
+class Tree(Protocol):
+    """A repository's files at one moment."""
+
+    def read(self, path: str) -> bytes | None:
+        """A file's bytes; None where there is none."""
+        ...
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """The sorted names in a directory; empty where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A run as its log tells it: its state, and what the next append needs.
+
+    ``prev``: SHA-256 of the newest event's bytes. ``folded``: so many events lie in segments; the rest is the tail.
+    ``changed``: when the newest event was recorded.
+    """
+
+    run: fold.Run
+    seq: int = 0
+    prev: str = ""
+    folded: int = 0
+    changed: str = ""
+
+
+ABSENT = Known(fold.Absent())
+
+
+def leaves(tree: Tree, root: str) -> Iterator[tuple[str, str]]:
+    """Everything that lies in radix directories below ``root``, as (directory, name), by ordinal of the directory."""
+    for count in sorted(tree.entries(root), key=_depth):
+        yield from _below(tree, f"{root}/{count}", _depth(count))
+
+
+def leaves_newest_first(tree: Tree, root: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The radix leaves below ``root`` with the names in each, newest leaf first; names as the tree has them."""
+    for count in sorted(tree.entries(root), key=_depth, reverse=True):
+        yield from _leaves_back(tree, f"{root}/{count}", _depth(count))
+
+
+def run_ids(tree: Tree, root: str = layout.RUNS) -> list[RunId]:
+    """The runs below ``runs`` or ``sealed``, oldest first."""
+    found = [RunId(name) for _, name in leaves(tree, root) if name.startswith("run_")]
+    return sorted(found, key=run_ordinal)
+
+
+def is_sealed(tree: Tree, run: RunId) -> bool:
+    """Whether the run's log has been sealed into one file."""
+    return "events.jsonl" in tree.entries(layout.sealed_dir(run))
+
+
+def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
+    """The stored events of a run with a seq above ``after``, in order; nothing for a run that isn't there.
+
+    Raises Damaged where a file of the log is missing.
+    """
+    if is_sealed(tree, run):
+        lines = _lines(tree, layout.sealed_log_path(run))
+        yield from lines[after:]
+        return
+    folded = folded_events(tree, run)
+    first = after - after % layout.FAN + 1
+    while first <= folded:
+        lines = _lines(tree, layout.segment_path(run, first))
+        if len(lines) != layout.FAN:
+            raise Damaged(
+                layout.segment_path(run, first), f"a segment holds {layout.FAN} events, this one {len(lines)}"
+            )
+        yield from lines[max(0, after - first + 1) :]
+        first += layout.FAN
+    for name in tree.entries(layout.events_dir(run)):
+        if layout.parse_number(name.removesuffix(".json")) > after:
+            yield _file(tree, f"{layout.events_dir(run)}/{name}")
+
+
+def tail(tree: Tree, run: RunId, known: Known) -> list[tuple[str, bytes]]:
+    """The events that lie in files of their own, as (path, bytes), oldest first."""
+    paths = [layout.event_path(run, seq) for seq in range(known.folded + 1, known.seq + 1)]
+    return [(path, _file(tree, path)) for path in paths]
+
+
+def folded_events(tree: Tree, run: RunId) -> int:
+    """How many events of a live run lie in segments: the first event of the tail tells, or the last segment."""
+    names = tree.entries(layout.events_dir(run))
+    return layout.parse_number(names[0].removesuffix(".json")) - 1 if names else 0
+
+
+def load(tree: Tree, run: RunId, note: Callable[[ev.AnyEvent], None] = lambda _event: None) -> Known:
+    """Fold a run's whole log; ``note`` is told of each event in passing. ``ABSENT`` for a run that isn't there.
+
+    Raises Damaged for a log that can't be folded: unreadable, with a gap, with an event that may not follow, or with a
+    broken chain (what ``prev`` of seq 1 must be is for ``verify`` to say).
+    """
+    state: fold.Run = fold.Absent()
+    seq, prev, changed = 0, "", ""
+    for raw in events(tree, run):
+        try:
+            event = ev.decode(raw)
+            state = fold.evolve(state, event, run_id=run)
+        except (Invalid, fold.Illegal) as bad:
+            raise Damaged(f"{run}, event {seq + 1}", bad.message) from None
+        if seq and event.prev != prev:
+            raise Damaged(f"{run}, event {event.seq}", "its prev isn't the hash of the event before it")
+        seq, prev, changed = event.seq, ev.digest(raw), event.at
+        note(event)
+    if not seq:
+        return ABSENT
+    return Known(state, seq, prev, 0 if is_sealed(tree, run) else folded_events(tree, run), changed)
+
+
+def _depth(count: str) -> int:
+    if not count.isdecimal():
+        raise Damaged(count, "not a radix directory")
+    return int(count)
+
+
+def _below(tree: Tree, directory: str, depth: int) -> Iterator[tuple[str, str]]:
+    for name in tree.entries(directory):
+        if depth:
+            yield from _below(tree, f"{directory}/{name}", depth - 1)
+        else:
+            yield directory, name
+
+
+def _leaves_back(tree: Tree, directory: str, depth: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if not depth:
+        yield directory, tree.entries(directory)
+        return
+    for name in reversed(tree.entries(directory)):
+        yield from _leaves_back(tree, f"{directory}/{name}", depth - 1)
+
+
+def _file(tree: Tree, path: str) -> bytes:
+    data = tree.read(path)
+    if data is None:
+        raise Damaged(path, "the file is missing")
+    return data
+
+
+def _lines(tree: Tree, path: str) -> list[bytes]:
+    # Not splitlines(): a carriage return may stand between the tokens of a value, only a line feed ends an event.
+    return _file(tree, path).removesuffix(b"\n").split(b"\n")

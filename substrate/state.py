@@ -1,0 +1,67 @@
+"""The two small files that describe a repository: ``format.json`` and ``state/deployment.json`` (storage §1).
+
+Records and their one encoding: nothing is opened here. ``format.json`` is written once and never changes;
+``state/deployment.json`` holds what must go up by one and never back: generation and ordinals.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from waypost.model.errors import Invalid
+
+VERSION = 1
+"""The newest format that this code reads and writes."""
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a repository is, for ever."""
+
+    format: Count
+    repository: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    """Random; every chain and every idempotency key in the repository begins with it."""
+    epoch: Annotated[int, msgspec.Meta(ge=1)]
+    deployment: str
+    address: str
+
+
+class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What counts up. Each ordinal is the next one to be given."""
+
+    generation: Count = 0
+    """Of the newest child incarnation; 0 before the first."""
+    run: Count = 1
+    arrival: Count = 1
+    outbox: Count = 1
+    bucket: Count = 0
+    """Ordinal of the bucket that consumed entries go to now."""
+    bucket_entries: Count = 0
+    bucket_opened: str = ""
+    """ISO 8601 UTC; empty while no bucket was ever used."""
+
+
+_formats = msgspec.json.Decoder(Format)
+_states = msgspec.json.Decoder(State)
+
+
+def encode(record: Format | State) -> bytes:
+    """One line of JSON, keys in the order of the record."""
+    return msgspec.json.encode(record)
+
+
+def decode_format(raw: bytes) -> Format:
+    """Read ``format.json``, strictly. Raises Invalid."""
+    try:
+        return _formats.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        raise Invalid(f"not a format.json: {bad}") from None
+
+
+def decode_state(raw: bytes) -> State:
+    """Read ``state/deployment.json``, strictly. Raises Invalid."""
+    try:
+        return _states.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        raise Invalid(f"not a state/deployment.json: {bad}") from None
