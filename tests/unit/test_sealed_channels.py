@@ -240,6 +240,24 @@ def test_a_refused_payload_uses_up_no_number() -> None:
     assert receiver.open(body(sender.seal(CREDIT))) == CREDIT
 
 
+def test_a_body_over_the_receivers_limit_is_malformed() -> None:
+    """The limit holds even for a caller that reads frames in its own way."""
+    receiver = control.Receiver(CHILD_KEY, CHANNEL, Direction.UP, parse=parse.from_child, frame=64)
+    with pytest.raises(Malformed, match="over the limit of 64"):
+        receiver.open(body(child_sender().seal(CREDIT)))
+
+
+def test_the_event_channel_ends_with_its_first_violation() -> None:
+    """As the control channel does: the good frame after it is not delivered."""
+    key = Secret(b"e" * 32)
+    sender, receiver = events.Sender(key, CHANNEL), events.Receiver(key, CHANNEL, parse=parse.from_child_events)
+    good = body(sender.seal(PROGRESS))
+    with pytest.raises(BadTag):
+        receiver.open(good[:-1] + bytes((good[-1] ^ 1,)))
+    with pytest.raises(ChannelEnded, match="bad-tag"):
+        receiver.open(good)
+
+
 def test_a_sender_stops_at_the_last_number() -> None:
     """It must never begin again: a number used twice is a message that can be replayed."""
     key = Secret(b"e" * 32)
