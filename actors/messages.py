@@ -18,6 +18,7 @@ from substrate.messages import (
     Recorded,
     Ref,
     Snapshot,
+    Stage,
 )
 from waypost.acting import ActorEnded, Asked
 from waypost.model.ids import CallId, Deployment, Generation, RunId
@@ -403,3 +404,12 @@ class WakeAt:
     message: Any
     mono: float | None = None
     wall: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Effect: hand this to the substrate; the answer comes back to this actor as ``Outcome`` at ``stage``."""
+
+    correlation: int
+    what: Operation | Question
+    stage: Stage
