@@ -1,0 +1,162 @@
+"""A run in words: every event has a line, every live run says what it waits on and what to run next."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.host.explain import Situation, Told, read, shown, why
+from waypost.host.narrate import Narrator, printable
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Generation, RunId, run_id
+
+RUN = run_id(3, b"12345678")
+HASH = "0" * 64
+HERE = Situation(name="expenses", address="expenses@example.com", hosted=True, state="running")
+GONE = Situation(name="expenses", address="expenses@example.com", hosted=False)
+FIRST, SECOND, THIRD = CallId("r1#1"), CallId("r1#2"), CallId("r1#3")
+
+
+def value(json: str) -> ev.Value:
+    return ev.Value(inline=msgspec.Raw(json.encode()))
+
+
+STARTED = ev.RunStarted(
+    mail=ev.Mailed(arrival=12, id="<a@b>", sha256=HASH, sender="ann@example.com"),
+    definition=HASH,
+    code=HASH,
+    python="3.11.7",
+    waypost="0.1.0",
+    generation=Generation(1),
+    grants=HASH,
+    origin=HASH,
+)
+STEP = ev.StepStarted(call=FIRST, step="read_claim", arguments=HASH)
+DONE = ev.StepCompleted(call=FIRST, output=value('{"amount":"420.00","purpose":"Caf\\u00e9"}'))
+ASKED = ev.MailQueued(call=SECOND, message_id="<r@w>", to=("boss@example.com",), ordinal=7, sha256=HASH)
+APPROVAL = ev.SignalAwaited(
+    call=THIRD, park="approval", seen=4, title="Pay 420?", who=("boss@example.com",), request="<r@w>", timeout_at=10**12
+)
+YES = ev.SignalReceived(
+    call=THIRD, signal="cli:1", decision=ev.Decision(approved=True, by="ann", via="cli", text="fine\x1b[2J")
+)
+BROKE = ev.Fault(type="ValueError", message="no amount", step="read_claim", call="r1#1")
+EVERY: tuple[ev.AnyEvent, ...] = (
+    STARTED,
+    ev.RunResumed(generation=Generation(2), attempt=1),
+    ev.RunPaused(code="code-changed", detail="recorded a, now b"),
+    ev.RunUnpaused(by="ann"),
+    STEP,
+    DONE,
+    ev.StepFailed(call=FIRST, error=BROKE, final=False),
+    ev.AttemptScheduled(call=FIRST, attempt=2, timer="r1#1/2"),
+    ev.TimerSet(call=FIRST, timer="r1#1/2", delay=1.0, seen=1, fire_at=10**12),
+    ev.TimerFired(call=FIRST, timer="r1#1/2"),
+    ev.TimerCancelled(call=FIRST, timer="r1#1"),
+    APPROVAL,
+    YES,
+    ev.SignalAwaitAbandoned(call=THIRD),
+    ASKED,
+    ev.MailSent(call=SECOND, ordinal=7),
+    ev.MailFailed(call=SECOND, reason="no grant"),
+    ev.RunCompleted(result=value("null")),
+    ev.RunFailed(error=BROKE),
+)
+
+
+def log(*events: ev.AnyEvent) -> list[bytes]:
+    """Stored events, numbered as the substrate would."""
+    return [
+        ev.stored(event, seq=seq, at=f"2026-11-29T08:00:{seq:02d}.000Z", prev="")[1]
+        for seq, event in enumerate(events, 1)
+    ]
+
+
+def told(*events: ev.AnyEvent) -> Told:
+    return read(RUN, log(*events))
+
+
+def test_every_kind_of_event_has_its_line() -> None:
+    """A new kind of event without words would end whoever watches."""
+    assert {type(event) for event in EVERY} == set(get_args(ev.AnyEvent))
+    for event in EVERY:
+        assert Narrator().tell(event)
+
+
+def test_a_timeline_reads_like_a_story() -> None:
+    """Calls are called by the name of what they do."""
+    assert [line.text for line in told(STARTED, STEP, DONE, ASKED, APPROVAL, YES).lines] == [
+        "started by mail 12 from ann@example.com",
+        "step read_claim begins",
+        'step read_claim is done: {"amount": "420.00", "purpose": "Café"}',
+        "mail to boss@example.com is on its way",
+        "waits for boss@example.com to decide: Pay 420?, until 2001-09-09T01:46:40.000Z",
+        "approved by ann (cli): fine\N{REPLACEMENT CHARACTER}[2J",
+    ]
+
+
+@given(st.text(max_size=2000), st.integers(2, 50))
+def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: int) -> None:
+    """Mail is written by strangers: no control sequence of theirs may reach a terminal."""
+    line = printable(text, limit)
+    assert line.isprintable()
+    assert len(line) <= limit
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "kind", "command"),
+    [
+        ((STARTED,), "running", "child", ""),
+        ((STARTED, STEP), "running", "step", ""),
+        ((STARTED, STEP, DONE, ASKED, APPROVAL), "parked", "approval", f"waypost approve {RUN} "),
+        (
+            (STARTED, ev.SignalAwaited(call=FIRST, park="input", seen=1)),
+            "parked",
+            "mail",
+            "waypost send expenses@example.com < ",
+        ),
+        ((STARTED, ev.RunPaused(code="code-changed", detail="a, b")), "paused", "code", f"waypost resume {RUN}"),
+        ((STARTED, ev.RunPaused(code="operator")), "paused", "operator", f"waypost resume {RUN}"),
+    ],
+)
+def test_a_live_run_says_what_it_waits_on_and_what_to_do(
+    events: tuple[ev.AnyEvent, ...], state: str, kind: str, command: str
+) -> None:
+    """Stuck is impossible to hide."""
+    answer = why(told(*events), HERE)
+    assert (answer.state, answer.waiting[0].kind) == (state, kind)
+    assert answer.waiting[0].command.startswith(command)
+    assert answer.waiting[0].since == f"2026-11-29T08:00:{len(events):02d}.000Z"
+    assert answer.isolation == "none"
+
+
+def test_without_a_host_the_next_command_starts_one() -> None:
+    """A step that is under way in nobody's process will not end by waiting."""
+    answer = why(told(STARTED, STEP), GONE)
+    assert answer.waiting[0].command == "waypost run FILE"
+    assert "no host runs" in answer.deployment_state
+    assert "waypost run" in answer.advice
+
+
+def test_a_finished_run_waits_on_nothing_and_says_so() -> None:
+    """An empty list alone could also be a bug."""
+    answer = why(told(STARTED, ev.RunFailed(error=BROKE)), HERE)
+    assert answer.waiting == ()
+    assert "failed" in answer.advice
+
+
+def test_with_several_open_approvals_the_command_names_the_call() -> None:
+    """`waypost approve RUN` alone would be refused."""
+    second = msgspec.structs.replace(APPROVAL, call=CallId("r1#4"))
+    answer = why(told(STARTED, STEP, DONE, ASKED, APPROVAL, second), HERE)
+    assert [f"--call '{w.call}'" in w.command for w in answer.waiting] == [True, True]
+
+
+def test_a_shown_run_has_its_whole_timeline() -> None:
+    """Nothing is left out, and the head of it says who began."""
+    answer = shown(told(STARTED, STEP, DONE), HERE)
+    assert (answer.sender, answer.seq, len(answer.lines)) == ("ann@example.com", 3, 3)
+    assert answer.started == "2026-11-29T08:00:01.000Z"
+    assert shown(read(RunId(RUN), []), HERE).state == "queued"

@@ -1,0 +1,172 @@
+"""What the host's API answers, as records: the server encodes them, the command line decodes them.
+
+Times are ISO 8601 UTC with milliseconds; every error is a ``Problem``.
+"""
+
+import msgspec
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all answers. A client ignores fields that it doesn't know: a later host may say more."""
+
+
+class Problem(Answer, frozen=True, kw_only=True):
+    """Why a request failed; ``code`` is for programs, ``hint`` says what to do next."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+class DeploymentStatus(Answer, frozen=True, kw_only=True):
+    """How a deployment is; ``until`` is when it goes on by itself."""
+
+    name: str
+    address: str
+    state: str
+    reason: str = ""
+    generation: int = 0
+    pid: int | None = None
+    until: str | None = None
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """How the host is."""
+
+    waypost: str
+    pid: int
+    since: str
+    data: str
+    isolation: str
+    signer: str
+    deployments: tuple[DeploymentStatus, ...]
+
+
+class RunRow(Answer, frozen=True, kw_only=True):
+    """One run in a list."""
+
+    run: str
+    deployment: str
+    state: str
+    started: str
+    changed: str
+    seq: int
+    subject: str = ""
+    waiting: str = ""
+
+
+class Runs(Answer, frozen=True, kw_only=True):
+    """Runs, newest first; ``more`` tells that older ones were left out."""
+
+    runs: tuple[RunRow, ...]
+    more: bool = False
+
+
+class Line(Answer, frozen=True, kw_only=True):
+    """An event in words."""
+
+    seq: int
+    at: str
+    text: str
+
+
+class WaitingOn(Answer, frozen=True, kw_only=True):
+    """One thing that a run waits on. ``deadline`` None is an explicit "none"; ``command`` is what to run next."""
+
+    kind: str
+    detail: str
+    call: str | None = None
+    since: str = ""
+    deadline: str | None = None
+    command: str = ""
+
+
+class RunShown(Answer, frozen=True, kw_only=True):
+    """One run with its whole timeline."""
+
+    run: str
+    deployment: str
+    state: str
+    started: str
+    sender: str
+    seq: int
+    lines: tuple[Line, ...]
+    waiting: tuple[WaitingOn, ...] = ()
+
+
+class Why(Answer, frozen=True, kw_only=True):
+    """Why a run isn't moving. ``deployment_state`` says what its deployment does, ``advice`` is for the whole run."""
+
+    run: str
+    deployment: str
+    state: str
+    deployment_state: str
+    isolation: str
+    waiting: tuple[WaitingOn, ...] = ()
+    advice: str = ""
+
+
+class EventsPage(Answer, frozen=True, kw_only=True):
+    """Stored events after a seq, as they were committed; ``last`` is the run's newest seq."""
+
+    run: str
+    deployment: str
+    events: tuple[msgspec.Raw, ...]
+    last: int
+
+
+class MailTaken(Answer, frozen=True, kw_only=True):
+    """A mail is durable here. ``outcome`` as of ``substrate.messages.Accepted``."""
+
+    deployment: str
+    outcome: str
+    run: str
+    arrival: int
+    place: str
+
+
+class Answered(Answer, frozen=True, kw_only=True):
+    """An approval was answered, durably."""
+
+    run: str
+    call: str
+    approved: bool
+    by: str
+
+
+class Resumed(Answer, frozen=True, kw_only=True):
+    """A paused run goes on."""
+
+    run: str
+    by: str
+
+
+class Finding(Answer, frozen=True, kw_only=True):
+    """Something that isn't as it must be."""
+
+    commit: str
+    path: str
+    fault: str
+
+
+class DeploymentVerified(Answer, frozen=True, kw_only=True):
+    """What the check of one repository found."""
+
+    deployment: str
+    sound: bool
+    signer: str
+    pinned: bool
+    repository: str
+    flushes: int
+    commits: int
+    runs: int
+    events: int
+    reach: str
+    faults: tuple[Finding, ...] = ()
+
+
+class Verified(Answer, frozen=True, kw_only=True):
+    """What the check of every repository found."""
+
+    isolation: str
+    deployments: tuple[DeploymentVerified, ...]

@@ -1,0 +1,161 @@
+"""Why a run isn't moving, in words: what it waits on, since when, until when, and the command to run next.
+
+Pure: from the run's log and what its deployment does at the moment.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from waypost.host.answers import Line, RunShown, WaitingOn, Why
+from waypost.host.narrate import Narrator, printable
+from waypost.model import events as ev
+from waypost.model.ids import RunId
+from waypost.model.run import Absent, Driven, Ended, Parked, Paused, Run, evolve
+from waypost.model.times import stamp
+from waypost.model.waiting import Waiting, waiting_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a deployment does: its supervisor's word, or that no host runs."""
+
+    name: str
+    address: str
+    hosted: bool
+    state: str = ""
+    reason: str = ""
+    until: str | None = None
+    isolation: str = "none"
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        if not self.hosted:
+            return "no host runs: nothing moves until one is started"
+        reason = f": {printable(self.reason)}" if self.reason else ""
+        until = f", until {self.until}" if self.until else ""
+        return f"{self.state}{reason}{until}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A run's whole log: its state, its lines, and when each of its calls was last opened."""
+
+    run: RunId
+    state: Run
+    lines: tuple[Line, ...]
+    opened: dict[str, str]
+    """Time of a call's newest StepStarted, TimerSet or SignalAwaited, and under "" of the newest pause."""
+    started: ev.RunStarted | None
+    changed: str
+
+
+def read(run: RunId, raws: Iterable[bytes]) -> Told:
+    """Fold a log of stored events. Raises Invalid, Illegal for bytes that are no such log."""
+    state: Run = Absent()
+    narrator, lines, opened = Narrator(), list[Line](), dict[str, str]()
+    started: ev.RunStarted | None = None
+    changed = ""
+    for raw in raws:
+        event = ev.decode(raw)
+        state = evolve(state, event, run_id=run)
+        lines.append(Line(seq=event.seq, at=event.at, text=narrator.tell(event)))
+        changed = event.at
+        match event:
+            case ev.RunStarted():
+                started = event
+            case ev.StepStarted() | ev.TimerSet() | ev.SignalAwaited():
+                opened[event.call] = event.at
+            case ev.RunPaused():
+                opened[""] = event.at
+            case _:
+                pass
+    return Told(run, state, tuple(lines), opened, started, changed)
+
+
+def state_name(run: Run) -> str:
+    """The state as lists show it."""
+    match run:
+        case Absent():
+            return "queued"
+        case Driven():
+            return "running"
+        case Parked():
+            return "parked"
+        case Paused():
+            return "paused"
+        case Ended():
+            return run.outcome
+
+
+def brief(run: Run) -> str:
+    """What the run waits on in a few words, for a list; empty when it has ended."""
+    found = waiting_on(run)
+    return "; ".join(f"{w.kind}: {printable(w.detail, 60)}" for w in found[:2]) + (" …" if len(found) > 2 else "")  # noqa: PLR2004 - a list has room for two
+
+
+def shown(told: Told, situation: Situation) -> RunShown:
+    """The answer of ``waypost show``."""
+    return RunShown(
+        run=told.run,
+        deployment=situation.name,
+        state=state_name(told.state),
+        started=told.lines[0].at if told.lines else "",
+        sender=told.started.mail.sender if told.started else "",
+        seq=told.lines[-1].seq if told.lines else 0,
+        lines=told.lines,
+        waiting=waits(told, situation),
+    )
+
+
+def why(told: Told, situation: Situation) -> Why:
+    """The answer of ``waypost why``."""
+    return Why(
+        run=told.run,
+        deployment=situation.name,
+        state=state_name(told.state),
+        deployment_state=situation.words,
+        isolation=situation.isolation,
+        waiting=waits(told, situation),
+        advice=_advice(told, situation),
+    )
+
+
+def waits(told: Told, situation: Situation) -> tuple[WaitingOn, ...]:
+    """What the run waits on, oldest first, each with the command that would move it."""
+    found = waiting_on(told.state)
+    several = sum(w.kind == "approval" for w in found) > 1
+    return tuple(
+        WaitingOn(
+            kind=w.kind,
+            call=w.call,
+            detail=printable(w.detail),
+            since=told.opened.get(w.call or "", told.changed),
+            deadline=None if w.deadline is None else stamp(w.deadline),
+            command=_command(w, told.run, situation, several=several),
+        )
+        for w in found
+    )
+
+
+def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) -> str:
+    match wait.kind:
+        case "approval":
+            call = f" --call '{wait.call}'" if several else ""
+            return f"waypost approve {run}{call}   (or: waypost reject {run}{call})"
+        case "mail":
+            return f"waypost send {situation.address} < reply.eml   (a reply in the run's thread)"
+        case "code" | "operator":
+            return f"waypost resume {run}"
+        case "step" | "child" | "timer" | "retry" | "dispatch":
+            return "" if situation.hosted else "waypost run FILE"
+
+
+def _advice(told: Told, situation: Situation) -> str:
+    if isinstance(told.state, Ended):
+        return f"it has {told.state.outcome}: nothing will follow"
+    if not situation.hosted:
+        return "start the host with `waypost run FILE`: the run goes on where it was"
+    if situation.state in {"down", "stopped"}:
+        return "its deployment is down: start `waypost run FILE` again when the reason is gone; nothing is lost"
+    return ""

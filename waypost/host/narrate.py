@@ -1,0 +1,160 @@
+"""A run's events in words, one line each: for the live timeline, ``waypost show`` and the API.
+
+Pure over the events in their order. Text that came from outside is shortened and made printable: nothing in a mail can
+write into somebody's terminal.
+"""
+
+import json
+from typing import assert_never
+
+from msgspec import UNSET
+
+from waypost.model import events as ev
+from waypost.model.times import stamp
+
+_SHORT = 100
+_LONG = 300
+
+
+def printable(text: str, limit: int = _LONG) -> str:
+    """One line without control characters, at most ``limit`` characters long."""
+    flat = " ".join("".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+class Narrator:
+    """Tells the events of one run; to be told all of them, in order, so that it knows each call's name."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._mails: dict[int, str] = {}
+
+    def tell(self, event: ev.AnyEvent) -> str:
+        """The event in words."""
+        match event:
+            case ev.StepStarted() | ev.StepCompleted() | ev.StepFailed() | ev.AttemptScheduled():
+                return self._step(event)
+            case ev.TimerSet() | ev.TimerFired() | ev.TimerCancelled():
+                return self._timer(event)
+            case ev.SignalAwaited() | ev.SignalReceived() | ev.SignalAwaitAbandoned():
+                return self._wait(event)
+            case ev.MailQueued() | ev.MailSent() | ev.MailFailed():
+                return self._mail(event)
+            case (
+                ev.RunStarted()
+                | ev.RunResumed()
+                | ev.RunPaused()
+                | ev.RunUnpaused()
+                | ev.RunCompleted()
+                | ev.RunFailed()
+            ):
+                return _run(event)
+            case _:
+                assert_never(event)
+
+    def _step(self, event: ev.StepStarted | ev.StepCompleted | ev.StepFailed | ev.AttemptScheduled) -> str:
+        if isinstance(event, ev.StepStarted):
+            self._names[event.call] = f"step {printable(event.step, _SHORT)}"
+        name = self._names.get(event.call, f"step at {event.call}")
+        match event:
+            case ev.StepStarted():
+                return f"{name} begins" + (f", attempt {event.attempt}" if event.attempt > 1 else "")
+            case ev.StepCompleted():
+                return f"{name} is done{_value(event.output)}"
+            case ev.StepFailed():
+                end = "" if event.final else "; it will be tried again"
+                return f"{name} failed: {_fault(event.error)}{end}"
+            case ev.AttemptScheduled():
+                return f"{name}: attempt {event.attempt} follows"
+
+    def _timer(self, event: ev.TimerSet | ev.TimerFired | ev.TimerCancelled) -> str:
+        retry = event.timer != event.call
+        name = self._names.get(event.call, f"the wait at {event.call}")
+        match event:
+            case ev.TimerSet():
+                until = stamp(event.fire_at)
+                if not retry:
+                    self._names.setdefault(event.call, f"the timer at {event.call}")
+                return f"{name} is tried again at {until}" if retry else f"a timer is set until {until}"
+            case ev.TimerFired() if retry:
+                return f"{name}: it is time for the next attempt"
+            case ev.TimerFired():
+                return f"the time is up for {name}"
+            case ev.TimerCancelled():
+                return f"{name} is no longer needed"
+
+    def _wait(self, event: ev.SignalAwaited | ev.SignalReceived | ev.SignalAwaitAbandoned) -> str:
+        match event:
+            case ev.SignalAwaited():
+                title = printable(event.title, _SHORT) or "a decision"
+                approval = event.park == "approval"
+                self._names[event.call] = title if approval else "the next mail"
+                until = "" if event.timeout_at is UNSET else f", until {stamp(event.timeout_at)}"
+                if approval:
+                    return f"waits for {printable(', '.join(event.who))} to decide: {title}{until}"
+                return f"waits for the next mail of its thread{until}"
+            case ev.SignalReceived() if event.decision is not UNSET:
+                word = "approved" if event.decision.approved else "rejected"
+                text = printable(event.decision.text, _SHORT)
+                by = printable(event.decision.by, _SHORT)
+                return f"{word} by {by} ({event.decision.via})" + (f": {text}" if text else "")
+            case ev.SignalReceived():
+                return "mail came" if event.mail is UNSET else f"{_mailed(event.mail)} came"
+            case ev.SignalAwaitAbandoned():
+                return f"no longer waits for {self._names.get(event.call, event.call)}"
+
+    def _mail(self, event: ev.MailQueued | ev.MailSent | ev.MailFailed) -> str:
+        match event:
+            case ev.MailQueued():
+                to = printable(", ".join(event.to), _SHORT)
+                self._mails[event.ordinal] = to
+                return f"mail to {to} is on its way"
+            case ev.MailSent():
+                return f"mail to {self._mails.pop(event.ordinal, event.call)} was sent"
+            case ev.MailFailed():
+                known = None if event.ordinal is UNSET else self._mails.pop(event.ordinal, None)
+                return f"mail {f'to {known} ' if known else ''}was not sent: {printable(event.reason)}"
+
+
+def _run(
+    event: ev.RunStarted | ev.RunResumed | ev.RunPaused | ev.RunUnpaused | ev.RunCompleted | ev.RunFailed,
+) -> str:
+    match event:
+        case ev.RunStarted():
+            after = "" if event.after is UNSET else f", after {event.after}"
+            return f"started by {_mailed(event.mail)}{after}"
+        case ev.RunResumed():
+            counted = f", after {event.attempt} unexpected exits" if event.attempt else ""
+            return f"resumed in generation {event.generation}{counted}"
+        case ev.RunPaused():
+            detail = printable(event.detail)
+            return f"paused ({event.code})" + (f": {detail}" if detail else "")
+        case ev.RunUnpaused():
+            return f"let go on by {printable(event.by, _SHORT)}"
+        case ev.RunCompleted():
+            return f"completed{_value(event.result)}{_unread(event.unread)}"
+        case ev.RunFailed():
+            return f"failed: {_fault(event.error)}{_unread(event.unread)}"
+
+
+def _mailed(mail: ev.Mailed) -> str:
+    return f"mail {mail.arrival}" + (f" from {printable(mail.sender, _SHORT)}" if mail.sender else "")
+
+
+def _value(value: ev.Value) -> str:
+    if value.inline is UNSET:
+        return f": a value of its own file, {value.blob[:12]}…" if value.blob is not UNSET else ""
+    raw = bytes(value.inline)
+    if raw == b"null":
+        return ""
+    # Escaped or not is the encoder's choice; people read the characters.
+    return f": {printable(json.dumps(json.loads(raw), ensure_ascii=False), _SHORT)}"
+
+
+def _fault(fault: ev.Fault) -> str:
+    where = f"step {printable(fault.step, _SHORT)}: " if fault.step else ""
+    return f"{where}{printable(fault.type, _SHORT)}: {printable(fault.message)}"
+
+
+def _unread(calls: tuple[str, ...]) -> str:
+    return f" (answered and never read: {', '.join(calls)})" if calls else ""
