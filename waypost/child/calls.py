@@ -1,0 +1,185 @@
+"""The calls of one run by identity: what the code wants of the host, and what is under way.
+
+Live and in replay the same two streams come together here, the code's commands and the log's events. ``proposals``,
+``adopt`` and what follows from answers are for live runs alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from msgspec import UNSET, UnsetType
+
+from waypost.authoring.requests import AwaitDecision, AwaitMail, CallStep, Request, Send, Sleep
+from waypost.child.program import Asked, Command, GaveUp
+from waypost.child.replay import (
+    Closed,
+    Failed,
+    Leaving,
+    Orphan,
+    Proposed,
+    State,
+    Trying,
+    Unwanted,
+    Wanted,
+    given_up,
+    recorded,
+)
+from waypost.model import events as ev
+from waypost.model.ids import CallId
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An event is the outcome of a call: the code is to be given it."""
+
+    call: CallId
+    request: Request
+    event: ev.AnyEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """The body of a step is to run."""
+
+    call: CallId
+    request: CallStep
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mailing:
+    """A mail is to be asked for."""
+
+    call: CallId
+    request: Send
+
+
+class Calls:
+    """The calls of one run, by identity, in the order in which the code made them."""
+
+    def __init__(self) -> None:
+        self._open: dict[CallId, State] = {}
+        self._closed: set[CallId] = set()
+
+    def state(self, call: CallId) -> State | None:
+        """Where a call stands; None for one that the code never made."""
+        return Closed() if call in self._closed else self._open.get(call)
+
+    def take(self, commands: tuple[Command, ...]) -> None:
+        """Note what a turn of the code asked for."""
+        for command in commands:
+            match command:
+                case Asked(call, request):
+                    self._open[call] = Wanted(request)
+                case GaveUp(call):
+                    before = self._open.get(call)
+                    if before is not None:
+                        self._move(call, given_up(before))
+                case _:
+                    assert_never(command)
+
+    def record(self, event: ev.AnyEvent) -> Reached | None:
+        """Take one event of the log. Raises Mismatch when the code did something else at that call."""
+        call = ev.call_of(event)
+        if call is None or call in self._closed:
+            return None
+        before = self._open.get(call)
+        after, request = recorded(call, before, event)
+        if after != before:
+            self._move(call, after)
+        return None if request is None else Reached(call, request, event)
+
+    def proposals(self, seen: int) -> Iterator[ev.AnyEvent | Mailing]:
+        """What a live run asks its host for now, in the order of the code; each is given out once.
+
+        ``seen``: seq of the newest event that the code was given.
+        """
+        for call, state in list(self._open.items()):
+            match state:
+                case Wanted(request, attempt):
+                    self._open[call] = Proposed(request, attempt)
+                    yield _opening(call, request, attempt, seen)
+                case Unwanted(request):
+                    self._open[call] = Leaving(request)
+                    yield _closing(call, request)
+                case _:
+                    pass
+
+    def adopt(self) -> Iterator[Try]:
+        """The tries that an earlier child left under way: they go on here when the run goes live."""
+        for call, state in self._open.items():
+            if isinstance(state, Trying):
+                yield Try(call, state.request, state.attempt)
+
+    def without_back_off(self) -> Iterator[tuple[CallId, int]]:
+        """Steps whose failed try has no timer in the log, and the number of that try; only a cut log has any."""
+        for call, state in self._open.items():
+            if isinstance(state, Failed):
+                yield call, state.attempt
+
+    def refused(self, events: tuple[ev.AnyEvent, ...]) -> None:
+        """The host took none of these proposals: they are to be made again later."""
+        for event in events:
+            call = ev.call_of(event)
+            match self._open.get(call) if call is not None else None:
+                case Proposed(request, attempt):
+                    assert call is not None
+                    self._open[call] = Wanted(request, attempt)
+                case Leaving(request):
+                    assert call is not None
+                    self._open[call] = Unwanted(request)
+                case _:
+                    pass
+
+    def tries(self, events: tuple[ev.AnyEvent, ...]) -> Iterator[Try]:
+        """The tries that these accepted proposals begin."""
+        for event in events:
+            if not isinstance(event, ev.StepStarted):
+                continue
+            match self._open.get(event.call):
+                case Proposed(CallStep() as request) | Trying(request) | Orphan(request):
+                    yield Try(event.call, request, event.attempt)
+                case _:
+                    pass
+
+    def _move(self, call: CallId, after: State) -> None:
+        if isinstance(after, Closed):
+            self._open.pop(call, None)
+            self._closed.add(call)
+        else:
+            self._open[call] = after
+
+
+def _opening(call: CallId, request: Request, attempt: int, seen: int) -> ev.AnyEvent | Mailing:
+    match request:
+        case CallStep():
+            return ev.StepStarted(call=call, step=request.spec.name, attempt=attempt, arguments=request.digest)
+        case Sleep():
+            return ev.TimerSet(call=call, timer=call, delay=request.delay, seen=seen)
+        case AwaitMail():
+            return ev.SignalAwaited(call=call, park="input", seen=seen, timeout=_or_unset(request.timeout))
+        case AwaitDecision():
+            return ev.SignalAwaited(
+                call=call,
+                park="approval",
+                seen=seen,
+                title=request.title,
+                who=request.who,
+                request=request.request,
+                timeout=_or_unset(request.timeout),
+            )
+        case Send():
+            return Mailing(call, request)
+        case _:
+            assert_never(request)
+
+
+def _closing(call: CallId, request: Request) -> ev.AnyEvent:
+    if isinstance(request, Sleep):
+        return ev.TimerCancelled(call=call, timer=call)
+    return ev.SignalAwaitAbandoned(call=call)
+
+
+def _or_unset(timeout: float | None) -> float | UnsetType:
+    return UNSET if timeout is None else timeout
