@@ -48,6 +48,19 @@ class NewerFormat(SubstrateError):
         self.known = known
 
 
+class WrongOwner(SubstrateError):
+    """The repository was made for another deployment or another address."""
+
+    def __init__(self, path: str, found: str, expected: str) -> None:
+        super().__init__(
+            f"{path}: it belongs to {found}, and here is {expected}",
+            hint="give the workflow its old name and address, or start the new one with a data directory of its own",
+        )
+        self.path = path
+        self.found = found
+        self.expected = expected
+
+
 class Damaged(SubstrateError):
     """The repository isn't what was written and acknowledged. Nothing was cut, moved or deleted."""
 

@@ -10,6 +10,7 @@ import base64
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 from substrate import layout, runlog
@@ -37,6 +38,15 @@ from waypost.model.limits import Limits
 from waypost.model.queue import Entry, decode, decode_outgoing
 
 T = TypeVar("T")
+_SUBJECTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is kept of an ended run: its line in a list, and the arrival of the mail that started it."""
+
+    line: RunLine
+    arrival: int
 
 
 class Index:
@@ -50,12 +60,16 @@ class Index:
         self.queue: dict[int, Item] = {}
         self.outbox: dict[int, OutboxAdded] = {}
         self.live: dict[RunId, Known] = {}
-        self.ended: dict[RunId, RunLine] = {}
+        """Runs that have begun and not ended."""
+        self.ended: dict[RunId, Past] = {}
         self._recent: OrderedDict[RunId, Known] = OrderedDict()
         self._keys: dict[str, int] = {}
         self._waiting: dict[RunId, dict[int, None]] = {}
         self._held: dict[tuple[RunId, str], bytes] = {}
         self.held_bytes = 0
+        self._subject = functools.lru_cache(maxsize=_SUBJECTS)(
+            lambda arrival: mail.scan(tree.read(layout.mail_path(arrival)) or b"").subject
+        )
         self.state = self._load_state()
         self._load_runs()
         self._load_queue()
@@ -91,6 +105,16 @@ class Index:
     def held(self, run: RunId, sha256: str) -> bytes | None:
         """A blob that was put and that no event has named yet."""
         return self._held.get((run, sha256))
+
+    def live_runs(self) -> tuple[fold.Live, ...]:
+        """The states of all runs that haven't ended, oldest first."""
+        found = (known.run for known in self.live.values())
+        return tuple(run for run in found if isinstance(run, fold.Driven | fold.Parked | fold.Paused))
+
+    def subject(self, arrival: int) -> str:
+        """The subject of a mail, for lists."""
+        queued = self.queue.get(arrival)
+        return self._subject(arrival) if queued is None else queued.queued.gist.subject
 
     # --- what changes it ---------------------------------------------------------------------------------------------
 
@@ -135,7 +159,7 @@ class Index:
             self._note(run, recorded.event)
         if isinstance(known.run, fold.Ended):
             self.live.pop(run, None)
-            self.ended[run] = line_of(run, known)
+            self.ended[run] = Past(line_of(run, known), known.run.started.mail.arrival)
             self._remember(run, known)
         else:
             self.live[run] = known
@@ -202,7 +226,7 @@ class Index:
                 case fold.Absent():
                     raise Damaged(layout.run_dir(run), "a run without an event")
                 case fold.Ended():
-                    self.ended[run] = line_of(run, known)
+                    self.ended[run] = Past(line_of(run, known), known.run.started.mail.arrival)
                     self._remember(run, known)
                 case fold.Driven() | fold.Parked() | fold.Paused():
                     self.live[run] = known

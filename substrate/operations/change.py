@@ -32,11 +32,25 @@ class Item:
 class View(Tree, Protocol):
     """What is visible now: the tree, and what is kept in memory about it."""
 
-    state: State
-    threads: Threads
-    queue: Mapping[int, Item]
-    """Mails in inbox and processing by arrival, in arrival order."""
-    outbox: Mapping[int, OutboxAdded]
+    @property
+    def state(self) -> State:
+        """Generation and ordinals."""
+        ...
+
+    @property
+    def threads(self) -> Threads:
+        """Which run a message belongs to."""
+        ...
+
+    @property
+    def queue(self) -> Mapping[int, Item]:
+        """Mails in inbox and processing by arrival, in arrival order."""
+        ...
+
+    @property
+    def outbox(self) -> Mapping[int, OutboxAdded]:
+        """Mails that wait to be delivered, by ordinal."""
+        ...
 
     def known(self, run: RunId) -> Known:
         """A run's state, ``ABSENT`` when it has no log."""

@@ -1,0 +1,191 @@
+"""The SubstrateActor: one repository, one mailbox, one writer (design §3.2).
+
+Its mailbox is the lock and the queue of writes; the disk is written in its own thread and nowhere else. What it does is
+in ``Writer``; here are the states it can be in, the effects, and what happens when it fails: whoever waits is told
+``Withheld``, nothing more is written, and its parent learns of its end and starts another from what is durable.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, assert_never
+
+from substrate.disk import Disk
+from substrate.errors import (
+    Damaged,
+    FlushFailed,
+    ForeignJournal,
+    NewerFormat,
+    SubstrateError,
+    WrongOwner,
+)
+from substrate.keys import SigningKey
+from substrate.messages import (
+    Done,
+    Flush,
+    Idle,
+    Open,
+    Outcome,
+    Ref,
+    Refused,
+    Result,
+    Seal,
+    Submit,
+    Subscribe,
+    SubstrateMessage,
+    Withheld,
+)
+from substrate.settings import Settings
+from substrate.writer import Again, Effect, To, Wake, Writer
+from waypost.acting import Asked, Clock, Next, Reply, Tell
+from waypost.model.limits import DEFAULT, Limits
+from waypost.model.times import Now
+from waypost.shell import Shell, tell
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """The repository wasn't opened, or couldn't be: nothing is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The repository is open."""
+
+    writer: Writer
+
+
+State: TypeAlias = Unopened | Serving
+
+
+class SubstrateActor(Shell):
+    """See ``substrate.messages`` for what it is told. ``path`` is the bare repository; its parent directory exists."""
+
+    def __init__(
+        self,
+        path: Path,
+        settings: Settings,
+        key: SigningKey,
+        *,
+        clock: Clock,
+        disk: Disk | None = None,
+        limits: Limits = DEFAULT,
+        parent: Ref | None = None,
+        incarnation: int = 1,
+    ) -> None:
+        super().__init__(
+            f"substrate {settings.deployment}",
+            Unopened(),
+            self._decide,
+            clock=clock,
+            parent=parent,
+            incarnation=incarnation,
+        )
+        self._path, self._settings, self._key = path, settings, key
+        self._disk, self._limits = disk or Disk(), limits
+
+    def perform(self, effect: Effect) -> None:
+        """Carry out what the shell doesn't know."""
+        match effect:
+            case Again():
+                self.actor_ref.tell(effect.message)
+            case Wake():
+                self._clock.wake(self.actor_ref, Idle(), mono=effect.mono)
+            case Reply():
+                self._reply(effect.token, effect.value)
+            case Tell():
+                tell(effect.ref, effect.message)
+            case _:
+                assert_never(effect)
+
+    def finish(self) -> None:
+        """A clean stop flushes, answers and seals; after a failure there is nothing left to write."""
+        if isinstance(self._state, Serving):
+            self._perform_all(self._state.writer.close(self._clock.now()))
+
+    def _decide(self, state: State, message: SubstrateMessage | Asked, now: Now) -> Next[State]:
+        try:
+            return self._turn(state, message, now)
+        except BaseException as failure:
+            if isinstance(state, Serving):
+                self._perform_all(state.writer.void(str(failure)))
+                self._state = Unopened()
+            raise
+
+    def _turn(self, state: State, message: SubstrateMessage | Asked, now: Now) -> Next[State]:
+        body, to = (message.body, To(token=message.token)) if isinstance(message, Asked) else (message, _to(message))
+        match state:
+            case Unopened():
+                return self._unopened(body, to, now)
+            case Serving():
+                return Next(state, tuple(_serve(state.writer, body, to, now)))
+            case _:
+                assert_never(state)
+
+    def _unopened(self, message: SubstrateMessage, to: To, now: Now) -> Next[State]:
+        match message:
+            case Open():
+                try:
+                    writer = Writer.open(
+                        self._path, self._settings, key=self._key, disk=self._disk, limits=self._limits, now=now
+                    )
+                except SubstrateError as failure:
+                    return Next(Unopened(), _answer(to, _refused(failure)))
+                return Next(Serving(writer), _answer(to, Done(0, writer.snapshot())))
+            case Submit() | Seal() | Subscribe():
+                return Next(Unopened(), _answer(to, Withheld("the repository is not open")))
+            case Flush() | Idle():
+                return Next(Unopened())
+            case _:
+                assert_never(message)
+
+    def _perform_all(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self.perform(effect)
+
+
+def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Iterable[Effect]:
+    match message:
+        case Submit():
+            return writer.submit(message, to, now)
+        case Subscribe():
+            return writer.subscribe(message.subscriber, to)
+        case Seal():
+            effects = list(writer.seal(now))
+            return (*effects, *_answer(to, Done(writer.position, writer.flush_number)))
+        case Flush():
+            return writer.flush(now)
+        case Idle():
+            return writer.idle(now)
+        case Open():
+            return _answer(to, Done(writer.position, writer.snapshot()))
+        case _:
+            assert_never(message)
+
+
+def _to(message: SubstrateMessage) -> To:
+    return To(ref=message.reply_to, correlation=message.correlation) if isinstance(message, Open | Submit) else To()
+
+
+def _answer(to: To, result: Result) -> tuple[Effect, ...]:
+    if to.token is not None:
+        return (Reply(to.token, result),)
+    if to.ref is not None:
+        return (Tell(to.ref, Outcome(to.correlation, result)),)
+    return ()
+
+
+def _refused(failure: SubstrateError) -> Refused:
+    """An opening that failed, by the codes of ``Open``."""
+    match failure:
+        case ForeignJournal() | WrongOwner():
+            code = "foreign"
+        case Damaged():
+            code = "damaged"
+        case NewerFormat():
+            code = "newer-format"
+        case FlushFailed():
+            code = "disk"
+        case _:
+            code = "unreadable"
+    return Refused(code, failure.message, failure.hint)

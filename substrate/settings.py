@@ -1,0 +1,34 @@
+"""What a deployment's repository must be told from outside, and the Message-IDs that only its host can make."""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from substrate.routing import Runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Of one deployment. ``runs`` says which mails belong to one run (storage §5)."""
+
+    deployment: str
+    address: str
+    runs: Runs = "thread"
+    message_id: Callable[[str], str] = field(repr=False)
+    """From a call's idempotency key; see ``message_ids``."""
+
+
+def message_ids(mail_key: bytes, address: str) -> Callable[[str], str]:
+    """Message-IDs for the mail of calls: the same for the same call, recognisable to us, not to be guessed.
+
+    ``<32 hex digits@waypost.domain>``: 128 bits of HMAC-SHA256 under the host's mail key over the call's idempotency
+    key (storage §5), at the domain of the deployment's address.
+    """
+    domain = address.rpartition("@")[2]
+
+    def message_id(idempotency_key: str) -> str:
+        tag = hmac.new(mail_key, idempotency_key.encode(), hashlib.sha256).hexdigest()[:32]
+        return f"<{tag}@waypost.{domain}>"
+
+    return message_id

@@ -1,0 +1,302 @@
+"""One repository at work: operations in, commits and answers out; visible first, then durable (storage §2).
+
+``Writer`` is the SubstrateActor's whole behaviour without its thread. Its methods return effects in order: what to tell
+whom, and when to come back. It writes to disk only in ``flush`` and ``seal``; when a flush fails, every operation of
+the batch is answered Withheld, nothing that was visible counts any more, and the writer is finished.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from substrate import layout, questions
+from substrate import state as files
+from substrate.disk import Disk
+from substrate.errors import SubstrateError, WrongOwner
+from substrate.index import Index
+from substrate.keys import SigningKey
+from substrate.messages import (
+    Append,
+    Committed,
+    Done,
+    Durable,
+    Enqueue,
+    Flush,
+    Idle,
+    Outcome,
+    Pause,
+    ReadBlob,
+    ReadLog,
+    ReadRuns,
+    Ref,
+    Refused,
+    Result,
+    Snapshot,
+    Stage,
+    Submit,
+    TakeUp,
+    Withheld,
+)
+from substrate.operations import Change, Context, Hold, Settled, decide
+from substrate.settings import Settings
+from substrate.store import Store
+from waypost.acting import Reply, Tell
+from waypost.model import events as ev
+from waypost.model.ids import Generation
+from waypost.model.limits import Limits
+from waypost.model.times import Now
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Effect: send this to yourself; what is in the mailbox before it comes first (and so joins a batch)."""
+
+    message: Flush | Idle
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Effect: have ``Idle`` sent to you at this monotonic time (seconds)."""
+
+    mono: float
+
+
+@dataclass(frozen=True, slots=True)
+class To:
+    """Where an answer goes: to an asker by its token, or to an actor with its correlation, or nowhere."""
+
+    token: int | None = None
+    ref: Ref | None = None
+    correlation: int = 0
+
+
+Effect: TypeAlias = Reply | Tell | Again | Wake
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    position: int
+    to: To
+    result: Result
+
+
+class Writer:
+    """The open repository, who follows it, and who waits for the disk."""
+
+    def __init__(self, store: Store, index: Index, settings: Settings, limits: Limits, repository: str) -> None:
+        self._store, self._index, self._settings, self._limits = store, index, settings, limits
+        self._repository = repository
+        self._position = self._durable = 0
+        self._subscribers: list[Ref] = []
+        self._waiting: list[_Waiting] = []
+        self._flush_asked = False
+        self._wake_at: float | None = None
+        self._room = store.room
+
+    @classmethod
+    def open(cls, path: Path, settings: Settings, *, key: SigningKey, disk: Disk, limits: Limits, now: Now) -> "Writer":
+        """Recover the repository, or create it where there is none. Raises SubstrateError."""
+        if not path.exists():
+            repository = os.urandom(16).hex()
+            first = {
+                layout.FORMAT: files.encode(
+                    files.Format(
+                        format=files.VERSION,
+                        repository=repository,
+                        epoch=1,
+                        deployment=settings.deployment,
+                        address=settings.address,
+                    )
+                ),
+                layout.STATE: files.encode(files.State()),
+            }
+            store = Store.create(
+                path, repository_id=repository, key=key, first=first, at=now.wall, disk=disk, limits=limits
+            )
+        else:
+            store = Store.open(path, key=key, disk=disk, limits=limits)
+        try:
+            _check_owner(store, settings)
+            index = Index(store, settings.address, limits)
+        except BaseException:
+            store.abandon()
+            raise
+        return cls(store, index, settings, limits, store.repository_id)
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def submit(self, submit: Submit, to: To, now: Now) -> Iterator[Effect]:
+        """Carry out one operation or question and answer it at its stage."""
+        what = submit.what
+        result: Result
+        if isinstance(what, ReadLog | ReadBlob | ReadRuns):
+            value = questions.answer(self._index, what)
+            result = value if isinstance(value, Refused) else Done(self._position, value)
+        elif (reason := self._withholds(what)) is not None:
+            result = Withheld(reason)
+        else:
+            decided = decide(self._index, what, self._context(now))
+            match decided:
+                case Change():
+                    yield from self._commit(decided, now)
+                    result = Done(self._position, decided.value)
+                case Settled():
+                    result = Done(self._position, decided.value)
+                case Hold():
+                    self._index.hold(decided)
+                    result = Done(self._position)
+                case Refused():
+                    result = decided
+        if submit.stage is Stage.COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
+            yield from _answered(to, result)
+        else:
+            # A refusal waits, too: it may rest on what is only visible, and that leaves nobody before it is durable.
+            self._waiting.append(_Waiting(self._position, to, result))
+        if self._store.pending >= self._limits.flush_operations:
+            yield from self.flush(now)
+
+    def subscribe(self, subscriber: Ref, to: To) -> Iterator[Effect]:
+        """Tell the subscriber what is, and from now on what changes."""
+        snapshot = self.snapshot()
+        self._subscribers = [each for each in self._subscribers if each.is_alive()]
+        self._subscribers.append(subscriber)
+        yield Tell(subscriber, snapshot)
+        if to.token is not None:
+            yield Reply(to.token, snapshot)
+
+    def flush(self, now: Now) -> Iterator[Effect]:
+        """End the batch: make what is visible durable, say so, and answer who waited. Raises FlushFailed."""
+        self._flush_asked = False
+        if not self._store.pending:
+            return
+        self._durable = self._store.flush()
+        self._room = self._store.room
+        for subscriber in self._subscribers:
+            yield Tell(subscriber, Durable(self._durable))
+        done, self._waiting = self._waiting, []
+        for each in done:
+            yield from _answered(each.to, each.result)
+        if self._store.wants_seal(now.mono):
+            yield Again(Idle())  # in a turn of its own: these answers go first
+        if self._wake_at is None:
+            yield self._wake(now)
+
+    def idle(self, now: Now) -> Iterator[Effect]:
+        """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""
+        if self._wake_at is not None and now.mono >= self._wake_at:
+            self._wake_at = None
+        if self._store.wants_seal(now.mono):
+            yield from self.seal(now)
+        if self._store.unsealed and self._wake_at is None:
+            yield self._wake(now)
+
+    def seal(self, now: Now) -> Iterator[Effect]:
+        """Flush and seal now, so that stock git sees all. Raises FlushFailed, SecondWriter."""
+        yield from self.flush(now)
+        self._store.seal()
+        self._room = self._store.room
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self, now: Now) -> Iterator[Effect]:
+        """Flush, answer, seal, let go. When the disk refuses: as ``void``."""
+        try:
+            yield from self.flush(now)
+            self._store.close()
+        except SubstrateError as failure:
+            yield from self.void(failure.message)
+
+    def void(self, reason: str) -> Iterator[Effect]:
+        """What is visible and not durable is void; who waited is told so. Nothing more is written."""
+        self._store.abandon()
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            yield from _answered(each.to, Withheld(reason))
+
+    # --- what is ------------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """Commits since opening that are visible."""
+        return self._position
+
+    @property
+    def flush_number(self) -> int:
+        """Of the last durable flush."""
+        return self._store.flush_number
+
+    def snapshot(self) -> Snapshot:
+        """All that a subscriber needs of the past."""
+        index = self._index
+        return Snapshot(
+            position=self._position,
+            repository=self._repository,
+            generation=Generation(index.state.generation),
+            runs=index.live_runs(),
+            queue=tuple(item.queued for item in index.queue.values() if not item.claimed),
+            outbox=tuple(index.outbox.values()),
+        )
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _commit(self, change: Change, now: Now) -> Iterator[Effect]:
+        author = f"{change.author} <{change.author}@deployment.waypost>"
+        self._position = self._store.commit(
+            author=author, subject=change.subject, puts=change.puts, deletes=change.deletes, at=now.wall
+        )
+        self._index.apply(change)
+        committed = Committed(self._position, self._position, change.facts)
+        for subscriber in self._subscribers:
+            yield Tell(subscriber, committed)
+        if not self._flush_asked:
+            self._flush_asked = True
+            yield Again(Flush())
+
+    def _wake(self, now: Now) -> Wake:
+        self._wake_at = now.mono + self._limits.seal_idle
+        return Wake(self._wake_at)
+
+    def _context(self, now: Now) -> Context:
+        return Context(
+            now=now,
+            repository=self._repository,
+            address=self._settings.address,
+            runs=self._settings.runs,
+            limits=self._limits,
+            message_id=self._settings.message_id,
+            random=_random,
+        )
+
+    def _withholds(self, operation: Any) -> str | None:
+        """On a full disk new mail is withheld and no run starts; at the end only what ends or pauses a run goes in."""
+        if self._room >= self._limits.seal_bytes // 2:
+            return None
+        ends = isinstance(operation, Pause) or (
+            isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
+        )
+        starts = isinstance(operation, Enqueue) or (isinstance(operation, TakeUp) and operation.start is not None)
+        if starts or (self._room < self._limits.reserve and not ends):
+            return f"the disk is full: {self._room} bytes are left for this deployment"
+        return None
+
+
+def _answered(to: To, result: Result) -> Iterator[Effect]:
+    if to.token is not None:
+        yield Reply(to.token, result)
+    elif to.ref is not None:
+        yield Tell(to.ref, Outcome(to.correlation, result))
+
+
+def _check_owner(store: Store, settings: Settings) -> None:
+    """A repository is one deployment's, and its queue one address's: another name or address is not guessed at."""
+    found = files.decode_format(store.read(layout.FORMAT) or b"")
+    if (found.deployment, found.address) != (settings.deployment, settings.address):
+        raise WrongOwner(
+            store.path, f"{found.deployment} at {found.address}", f"{settings.deployment} at {settings.address}"
+        )
+
+
+def _random() -> bytes:
+    return os.urandom(8)
