@@ -5,6 +5,7 @@ special to git or to a file system, an identity with a newline) is refused befor
 """
 
 import enum
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ class Kind(enum.IntEnum):
     BLOB = 3
 
 
-_WORD = {Kind.COMMIT: b"commit", Kind.TREE: b"tree", Kind.BLOB: b"blob"}
+# A tuple, because hashing a member of an enum costs more than hashing a small object does.
+_HEAD = (b"", b"commit %d\0", b"tree %d\0", b"blob %d\0")
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # ASCII without what a shell, Windows or NTFS treat specially; no component starts with '-' or ends with '.', and none
@@ -31,13 +33,14 @@ _PATH = re.compile(
 )
 _IDENTITY = re.compile(r"[^<>\x00-\x1f\x7f]*[^<>\x00-\x20\x7f.,:;'\"\\] <[^<>\x00-\x20\x7f]+>\Z")
 _LINE = re.compile(r"[^\x00-\x1f\x7f]{1,1000}\Z")
+_sha1 = functools.partial(hashlib.sha1, usedforsecurity=False)
 PATH_LIMIT = 1024
 """Characters of a whole path."""
 
 
 def object_id(kind: Kind, data: bytes) -> bytes:
     """The id of an object: 20 raw bytes."""
-    return hashlib.sha1(b"%s %d\0%s" % (_WORD[kind], len(data), data), usedforsecurity=False).digest()
+    return _sha1(_HEAD[kind] % len(data) + data).digest()
 
 
 def check_path(path: str) -> None:

@@ -49,9 +49,9 @@ def trailer(content: bytes | memoryview) -> bytes:
 
 
 @functools.lru_cache(maxsize=8192)
-def entry_head(kind: int, size: int) -> bytes:
-    """The type and inflated size of an entry, in git's varint with the type in the first byte."""
-    byte = (kind << 4) | (size & 15)
+def entry_head(kind_bits: int, size: int) -> bytes:
+    """The kind (shifted to where it stands, ``kind << 4``) and inflated size of an entry, as git writes them."""
+    byte = kind_bits | (size & 15)
     size >>= 4
     out = bytearray()
     while size:
@@ -83,13 +83,13 @@ def stored(data: bytes) -> bytes:
 
 def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
-    return entry_head(kind, len(data)) + (zlib.compress(data, 6) if compress else stored(data))
+    return entry_head(kind << 4, len(data)) + (zlib.compress(data, 6) if compress else stored(data))
 
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
     """An entry for a tree, against the version that begins ``back`` bytes before it in the same pack."""
     change = delta(old, new)
-    return entry_head(OFS_DELTA, len(change)) + distance(back) + stored(change)
+    return entry_head(OFS_DELTA << 4, len(change)) + distance(back) + stored(change)
 
 
 # --- deltas --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
+from types import TracebackType
 
 from substrate import layout
 from substrate.difference import difference
@@ -230,6 +231,11 @@ class Store:
 
     # --- sealing ---
 
+    @property
+    def unsealed(self) -> bool:
+        """Whether something that is durable isn't on the branch yet."""
+        return self._journals.unsealed
+
     def wants_seal(self, now: float) -> bool:
         """Whether a seal is due at this monotonic time; to be asked after a flush and every half second or so.
 
@@ -279,15 +285,35 @@ class Store:
         if self._broken is not None:
             raise Broken(f"{self.path}: the store can't be used any more: {self._broken}", hint="open it again")
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """What fails half-way in here leaves memory and disk apart: the store is broken, whatever it was."""
-        try:
-            with _disk_errors(self.path):
-                yield
-        except BaseException as failure:
-            self._broken = f"{type(failure).__name__}: {failure}"
-            raise
+    def _writing(self) -> "_Writing":
+        return _Writing(self)
+
+    def fail(self, reason: str) -> None:
+        """Declare the store broken: nothing more is written or read through it."""
+        self._broken = self._broken or reason
+
+
+class _Writing:
+    """What fails half-way in here leaves memory and disk apart: the store is broken, whatever it was.
+
+    A class, because a generator's context manager would cost more than a tree on the hot path.
+    """
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if failure is not None:
+            self._store.fail(f"{type(failure).__name__}: {failure}")
+        if isinstance(failure, OSError):
+            raise FlushFailed(self._store.path, failure.strerror or str(failure), failure.errno) from failure
 
 
 @contextmanager

@@ -1,0 +1,103 @@
+"""Disks that fail on purpose, and a way to play back a power cut.
+
+Each is a real disk until its moment comes. ``DyingDisk`` stops a process without ending it: from the chosen point on
+nothing more reaches the file system. ``FailingDisk`` answers one operation with an error. ``RecordingDisk`` notes what
+is durable in a file beside the repository, so that a test in another process can cut the power.
+"""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+from substrate.disk import Disk
+
+
+class Died(BaseException):
+    """The process is gone; not an Exception, so that nothing in between can catch it by accident."""
+
+
+class DyingDisk(Disk):
+    """Dies at a point: that operation and all later ones don't happen. ``half`` writes half of it first."""
+
+    def __init__(self, at: int, *, half: bool = False) -> None:
+        super().__init__()
+        self.at = at
+        self.half = half
+
+    def point(self, operation: str, path: str) -> None:
+        """Pass a point, or die there."""
+        super().point(operation, path)
+        if self.points >= self.at:
+            raise Died(f"at point {self.points}: {operation} {path}")
+
+    def write_at(self, descriptor: int, path: str, data: bytes, offset: int) -> None:
+        """Write, or write half and die."""
+        if self.half and self.points + 1 == self.at:
+            os.pwrite(descriptor, data[: len(data) // 2], offset)
+        super().write_at(descriptor, path, data, offset)
+
+
+class FailingDisk(Disk):
+    """Fails once, at a point, with an errno; or from there on, as a full disk does, for what takes space."""
+
+    def __init__(self, at: int, error: int = errno.EIO) -> None:
+        super().__init__()
+        self.at = at
+        self.error = error
+
+    def point(self, operation: str, path: str) -> None:
+        """Pass a point, or raise OSError there."""
+        super().point(operation, path)
+        takes_space = operation in {"create", "reserve", "write-file", "mkdir", "link"}
+        if self.points == self.at or (self.error == errno.ENOSPC and self.points > self.at and takes_space):
+            raise OSError(self.error, os.strerror(self.error), path)
+
+
+class RecordingDisk(Disk):
+    """Notes every returned sync of a journal in ``record``, one line each: its durable size, a blank, its path."""
+
+    def __init__(self, record: str | Path) -> None:
+        super().__init__()
+        self._record = os.open(record, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+
+    def synced(self, path: str, size: int) -> None:
+        """Note it. One write of a line, appended: so several processes may share the file."""
+        os.write(self._record, f"{size} {path}\n".encode())
+
+    def close(self) -> None:
+        """Let go of the record."""
+        os.close(self._record)
+
+
+def power_cut(repository: str | Path, record: str | Path, target: str | Path) -> None:
+    """Copy a repository as a power cut would have left it: each journal only as far as a sync has returned.
+
+    Hard links stay hard links. What follows the durable part of a journal reads as zeros, as reserved space does.
+    """
+    durable: dict[str, int] = {}
+    for line in Path(record).read_text(encoding="utf-8").splitlines():
+        size, _, path = line.partition(" ")
+        durable[path] = int(size)
+    source, copy = Path(repository), Path(target)
+    seen: dict[int, Path] = {}
+
+    def copy_file(one: str, other: str) -> str:
+        inode = Path(one).stat().st_ino
+        if inode in seen:
+            os.link(seen[inode], other)
+        else:
+            shutil.copy2(one, other)
+            seen[inode] = Path(other)
+        return other
+
+    shutil.copytree(source, copy, copy_function=copy_file, symlinks=True)
+    for journal in sorted((source / "waypost" / "journal").glob("*.jpack")):
+        cut = copy / journal.relative_to(source)
+        mode, length = cut.stat().st_mode, cut.stat().st_size
+        cut.chmod(0o644)
+        known = durable.get(str(journal), 0)
+        if known < length:
+            os.truncate(cut, known)
+            os.truncate(cut, length)
+        cut.chmod(mode)
