@@ -5,6 +5,7 @@ processes that make a key at the same moment both end up with the same one.
 """
 
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import Self
@@ -106,14 +107,15 @@ class SigningKey:
             made = cls._create(writer, name)
         public = f"{name}.pub"
         if not Path(public).exists():
-            writer.write_file(f"{public}.{os.getpid()}.new", f"{made.public.line()} waypost host\n".encode())
-            writer.rename(f"{public}.{os.getpid()}.new", public)
+            aside = f"{public}.{secrets.token_hex(8)}.new"
+            writer.write_file(aside, f"{made.public.line()} waypost host\n".encode())
+            writer.rename(aside, public)
             writer.sync_directory(str(Path(name).parent))
         return made
 
     @classmethod
     def _create(cls, disk: Disk, name: str) -> Self:
-        private, aside = Ed25519PrivateKey.generate(), f"{name}.{os.getpid()}.new"
+        private, aside = Ed25519PrivateKey.generate(), f"{name}.{secrets.token_hex(8)}.new"
         disk.write_file(aside, _pem(private), 0o600)
         made = cls(private)
         try:
