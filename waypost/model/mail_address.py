@@ -14,6 +14,8 @@ from waypost.model.mail_text import decode, words
 ADDRESS_LIMIT = 254
 """Characters of an address (RFC 5321 §4.5.3.1.3, without the angles)."""
 LOCAL_LIMIT = 64
+MAILBOX_LIMIT = 2000
+"""Addresses that are read from one field; those after them are left out."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|<[^<>]*+>?|[,;:(]|[^"<,;:(]+', re.DOTALL)
 _PARENTHESES = re.compile(r"\\.|[()]", re.DOTALL)
@@ -78,7 +80,7 @@ def sender_matches(sender: str | None, who: Iterable[str]) -> bool:
     Give it ``Gist.sole_sender``, which is None for a mail with no or several From addresses: that matches nobody.
     Nothing here authenticates the sender (decision 10); whoever records the answer says so.
     """
-    return bool(sender) and normal(sender or "") in {normal(each) for each in who}
+    return sender is not None and sender != "" and normal(sender) in {normal(each) for each in who}
 
 
 def mailboxes(value: bytes) -> tuple[Mailbox, ...]:
@@ -94,7 +96,7 @@ def mailboxes(value: bytes) -> tuple[Mailbox, ...]:
     angles: list[str] = []
     comments: list[str] = []
     at = 0
-    while token := _TOKEN.match(text, at):
+    while len(found) < MAILBOX_LIMIT and (token := _TOKEN.match(text, at)):
         piece = token[0]
         at = token.end()
         match piece[0]:

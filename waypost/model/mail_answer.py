@@ -6,7 +6,7 @@ may answer, and what they answer, is decided elsewhere.
 
 import re
 
-from waypost.model.mail_fields import Block, Field
+from waypost.model.mail_fields import Block, Field, collected
 from waypost.model.mail_parse import Mail, parse
 from waypost.model.mail_scan import Answer, from_machine
 
@@ -75,13 +75,13 @@ def _comment(lines: list[str]) -> str:
     for place, line in enumerate(lines):
         if _BEHIND_TEXT.fullmatch(line):
             break
-        if not line.startswith(">") and not (line.endswith(":") and _quote_below(lines, place)):
+        # The rest of the line of the answer stays, whatever it ends in.
+        announces = place > 0 and line.endswith(":") and _quote_below(lines, place) is not None
+        if not line.startswith(">") and not announces:
             kept.append(line)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()[:COMMENT_LIMIT]
 
 
 def _head(mail: Mail) -> Block:
     """The mail's fields as the scanner had them, as far as the question whether a machine wrote it goes."""
-    return Block(
-        tuple(Field(label, label.lower(), value.encode(), 0, 0) for label, value in mail.headers), 0, cut=False
-    )
+    return collected(Field(label, label.lower(), value.encode(), 0, 0) for label, value in mail.headers)

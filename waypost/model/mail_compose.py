@@ -9,8 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from email.utils import format_datetime
-from urllib.parse import quote
 
 from waypost.model.errors import Invalid
 from waypost.model.mail_address import address
@@ -20,7 +18,9 @@ from waypost.model.mail_parse import Attachment
 LINE = 76
 _ASCII_LINE = 200
 """Characters of a text line or a subject that are still sent as they are."""
-_WORD_BYTES = 45
+_WORD_BYTES = 39
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MESSAGE_ID = re.compile(r"<[!-;=?-~]+@[!-;=?-~]+>\Z")
 _PLAIN = re.compile(r"[\t\n -~]*\Z")
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -123,10 +123,12 @@ def _folded(words: Sequence[str]) -> str:
 
 
 def _date(date_ms: int) -> str:
+    """The date as RFC 5322 §3.3 has it; strftime would ask the machine's language for the names."""
     try:
-        return format_datetime(datetime.fromtimestamp(date_ms // 1000, UTC))
+        when = datetime.fromtimestamp(date_ms // 1000, UTC)
     except (OverflowError, ValueError, OSError):
         raise UnsafeHeader("Date", str(date_ms), "it is no time between the years 1 and 9999") from None
+    return f"{_DAYS[when.weekday()]}, {when.day:02} {_MONTHS[when.month - 1]} {when.year:04} {when:%H:%M:%S} +0000"
 
 
 def _text_part(text: str) -> bytes:
@@ -150,7 +152,11 @@ def _attachment_part(attachment: Attachment) -> bytes:
         # These may not be base64 (RFC 2045 §6.4); a mail that goes along as a file is a file.
         kind = "application/octet-stream"
     name = _safe("attachment name", attachment.name)
-    said = f'filename="{name}"' if _TOKEN_SAFE.match(name) else f"filename*=utf-8''{quote(name, safe='')}"
+    said = (
+        f'filename="{name}"'
+        if _TOKEN_SAFE.match(name)
+        else "filename*=utf-8''" + "".join(f"%{byte:02X}" for byte in name.encode())
+    )
     head = (
         f"Content-Type: {kind}\r\nContent-Disposition: attachment; {said}\r\nContent-Transfer-Encoding: base64\r\n\r\n"
     )

@@ -13,10 +13,10 @@ The rules, chosen over real and hostile mail:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-HEADER_LIMIT = 1024 * 1024
+HEADER_LIMIT = 512 * 1024
 """Bytes of one header block; the block ends there, and the door refuses such a mail."""
 
 _NAME = re.compile(rb"([!-9;-~]+)[ \t]*:")
@@ -43,16 +43,18 @@ class Block:
     """A header block; ``body`` is the offset behind it, ``cut`` whether it was ended by the limit."""
 
     fields: tuple[Field, ...]
+    by_name: Mapping[str, Sequence[bytes]]
+    """Values by lower case name, in order: a mail may have a hundred thousand fields, and many are asked for."""
     body: int
     cut: bool
 
-    def values(self, name: str) -> Iterator[bytes]:
+    def values(self, name: str) -> Sequence[bytes]:
         """Values of every field of this (lower case) name, in order."""
-        return (field.value for field in self.fields if field.name == name)
+        return self.by_name.get(name, ())
 
     def first(self, name: str) -> bytes | None:
         """Value of the first field of this (lower case) name."""
-        return next(self.values(name), None)
+        return next(iter(self.values(name)), None)
 
 
 def lines(raw: bytes) -> bytes:
@@ -70,41 +72,41 @@ def block(raw: bytes, start: int = 0, end: int | None = None) -> Block:
     while at < limit:
         newline = raw.find(b"\n", at, stop)
         line_end, following = (stop, stop) if newline < 0 else (newline, newline + 1)
-        if raw[at:line_end] in (b"", b"\r"):
-            return _block(found, following if junk is None else junk, cut=False)
+        if line_end == at or raw[at:line_end] == b"\r":
+            return collected(map(_closed, found), following if junk is None else junk, cut=False)
         name = _NAME.match(raw, at, line_end)
-        if raw[at] in b" \t":
-            if junk is None and found:
-                found[-1].add(raw[at:line_end], following)
-        elif name:
+        if name:
             junk = None
-            found.append(_Open(name[1].decode("ascii"), at))
-            found[-1].add(raw[name.end() : line_end], following)
-        elif junk is None:
-            junk = at
+            found.append(_Open(name[1], at, following, [raw[name.end() : line_end]]))
+        elif raw[at] not in b" \t":
+            junk = at if junk is None else junk
+        elif junk is None and found:
+            found[-1].pieces.append(raw[at:line_end])
+            found[-1].end = following
         at = following
-    return _block(found, at if junk is None else junk, cut=at < stop)
+    return collected(map(_closed, found), at if junk is None else junk, cut=at < stop)
 
 
+def collected(fields: Iterable[Field], body: int = 0, *, cut: bool = False) -> Block:
+    """A block of these fields."""
+    kept = tuple(fields)
+    by_name: dict[str, list[bytes]] = {}
+    for field in kept:
+        by_name.setdefault(field.name, []).append(field.value)
+    return Block(kept, by_name, body, cut)
+
+
+@dataclass(slots=True)
 class _Open:
     """A field whose folds are still being gathered."""
 
-    __slots__ = ("end", "label", "pieces", "start")
-
-    def __init__(self, label: str, start: int) -> None:
-        self.label = label
-        self.start = start
-        self.end = start
-        self.pieces: list[bytes] = []
-
-    def add(self, piece: bytes, end: int) -> None:
-        self.pieces.append(piece.strip(_BLANKS))
-        self.end = end
-
-    def closed(self) -> Field:
-        value = b" ".join(filter(None, self.pieces))
-        return Field(self.label, self.label.lower(), value, self.start, self.end)
+    name: bytes
+    start: int
+    end: int
+    pieces: list[bytes]
 
 
-def _block(found: list[_Open], body: int, *, cut: bool) -> Block:
-    return Block(tuple(each.closed() for each in found), body, cut)
+def _closed(field: _Open) -> Field:
+    label = field.name.decode("ascii")
+    value = b" ".join(filter(None, (piece.strip(_BLANKS) for piece in field.pieces)))
+    return Field(label, label.lower(), value, field.start, field.end)

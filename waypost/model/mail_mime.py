@@ -12,7 +12,6 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes
 
 from waypost.model.mail_fields import Block, block
 from waypost.model.mail_text import decode, one_line, transfer_decoded, words
@@ -29,6 +28,7 @@ NAME_LIMIT = 200
 
 _PIECE = re.compile(r'(?:[^;"]++|"(?:[^"\\]++|\\.)*+"?+)++', re.DOTALL)
 _SEGMENT = re.compile(r"([^*]+)\*(?:([0-9]{1,3})(\*)?)?\Z")
+_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _UNSAFE = re.compile(r'[<>:"|?*]')
 
 
@@ -172,5 +172,7 @@ def _assembled(parts: dict[int, tuple[str, bool]]) -> str:
             charset, _, said = text.split("'", 2)
         else:
             said = text
-        out.append(unquote_to_bytes(said) if encoded else said.encode())
+        out.append(
+            _PERCENT.sub(lambda code: bytes.fromhex(code[1].decode()), said.encode()) if encoded else said.encode()
+        )
     return decode(b"".join(out), charset)

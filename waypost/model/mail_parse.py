@@ -114,7 +114,7 @@ def parse(raw: bytes) -> Mail:
         in_reply_to=next((id_text(each) for each in ids(head.values("in-reply-to"))), None),
         references=tuple(id_text(each) for each in ids(head.values("references"))),
         headers=tuple((field.label, words(field.value)) for field in head.fields),
-        automatic=automatic(head),
+        automatic=automatic(head, senders),
         sha256=digest,
     )
 

@@ -6,12 +6,12 @@ identity never depends on a decoding.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from waypost.model.mail_address import mailboxes
+from waypost.model.mail_address import Mailbox, mailboxes
 from waypost.model.mail_fields import HEADER_LIMIT, Block, block, lines
 from waypost.model.mail_text import id_text, words
 
@@ -88,7 +88,7 @@ def scan(raw: bytes) -> Gist:
         subject=words(head.first("subject") or b""),
         in_reply_to=tuple(ids(head.values("in-reply-to"))),
         references=tuple(ids(head.values("references"))),
-        automatic=automatic(head),
+        automatic=automatic(head, senders),
         sha256=digest,
         bare_sha256=_bare(text, head),
     )
@@ -146,19 +146,18 @@ def from_machine(head: Block) -> bool:
     )
 
 
-def automatic(head: Block) -> bool:
-    """Whether nothing may be sent back by itself: from a machine, to many, or with the wish not to be answered."""
+def automatic(head: Block, senders: Sequence[Mailbox]) -> bool:
+    """Whether nothing may be sent back by itself: from a machine, to many, or with the wish not to be answered.
+
+    ``senders`` are the mailboxes of its From fields.
+    """
     suppressed = head.first("x-auto-response-suppress")
     return (
         from_machine(head)
         or _first_word(head.first("precedence") or b"") in {b"bulk", b"junk", b"list", b"auto_reply"}
         or (suppressed is not None and _first_word(suppressed) != b"none")
         or any(head.first(name) is not None for name in ("list-id", "x-autoreply", "x-autorespond", "x-loop"))
-        or any(
-            box.address.lower().startswith("mailer-daemon@")
-            for value in head.values("from")
-            for box in mailboxes(value)
-        )
+        or any(box.address.lower().startswith("mailer-daemon@") for box in senders)
     )
 
 
