@@ -28,15 +28,18 @@ def write_synced(path: Path, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
-def place(path: Path, data: bytes, mode: int = 0o600) -> bool:
-    """Make a file under its name, durably, unless one has that name; whether it was made. Raises OSError."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    write_synced(aside, data, mode)
+def place(path: Path, data: bytes, mode: int = 0o600, *, aside: Path | None = None) -> bool:
+    """Make a file under its name, durably, unless one has that name; whether it was made. Raises OSError.
+
+    ``aside`` is the folder it is written in first, on the same file system; by default the one it will lie in.
+    """
+    written = (aside or path.parent) / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
+    write_synced(written, data, mode)
     try:
-        os.link(aside, path)
+        os.link(written, path)
     except FileExistsError:
         return False
     finally:
-        aside.unlink(missing_ok=True)
+        written.unlink(missing_ok=True)
     sync_directory(path.parent)
     return True

@@ -1,0 +1,105 @@
+"""MailBusActor: the one door for mail of this host, and the way out of it."""
+
+import itertools
+import logging
+from pathlib import Path
+from typing import Any
+
+from actors.messages import Forward, WakeAt
+from substrate.messages import Outcome, Withheld
+from waypost.host import maildir, spool
+from waypost.host.datadir import DataDir
+from waypost.host.mailbus_logic import Bus, Discard, Hand, LookIntoSpools, SetAside, Shelve, advance
+from waypost.host.messages import Shelved, SpoolFound
+from waypost.host.spool import Spooled
+from waypost.host.worker import Worker
+from waypost.model.limits import Limits
+from waypost.shell import Clock, Ref, Shell, tell
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+"""Mails that are read from one spool at a look; the rest waits for the next."""
+
+
+class MailBusActor(Shell):
+    """Address to deployment; the durable answer at the door; outgoing delivery. Its disk work has a thread."""
+
+    def __init__(
+        self, data: DataDir, *, limits: Limits, clock: Clock, parent: Ref | None = None, incarnation: int = 1
+    ) -> None:
+        super().__init__("mail-bus", Bus(limits), advance, clock=clock, parent=parent, incarnation=incarnation)
+        self._data, self._limits = data, limits
+        self._worker: Worker | None = None
+
+    def perform(self, effect: Any) -> None:
+        """Hand over to a supervisor, or have the worker touch the disk."""
+        match effect:
+            case Hand():
+                forward = Forward(effect.what, reply_to=self.actor_ref, correlation=effect.correlation)
+                if not tell(effect.supervisor, forward):
+                    gone = Withheld("the deployment is being made anew")
+                    tell(self.actor_ref, Outcome(effect.correlation, gone))
+            case Shelve():
+                self._work().do(lambda: _shelve(self._data.out, effect))
+            case LookIntoSpools():
+                self._work().do(lambda: _look(self._data, effect.names, self._limits.mail, self._clock.now().wall))
+            case Discard():
+                self._work().do(lambda: _discard(effect))
+            case SetAside():
+                log.warning("%s is set aside: %s", effect.mail.path, effect.reason)
+                self._work().do(lambda: _set_aside(effect))
+            case WakeAt():
+                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+            case _:
+                super().perform(effect)
+
+    def finish(self) -> None:
+        """The worker ends after what it has."""
+        if self._worker is not None:
+            self._worker.close()
+
+    def _work(self) -> Worker:
+        # Made at the first need: construction may not act.
+        if self._worker is None:
+            self._worker = Worker("mail-bus-disk", self.actor_ref)
+        return self._worker
+
+
+def _shelve(out: Path, effect: Shelve) -> Shelved:
+    try:
+        maildir.deliver(out, effect.key, effect.message, again=effect.again)
+    except OSError as failure:
+        return Shelved(effect.correlation, f"{out}: {failure.strerror or failure}")
+    return Shelved(effect.correlation)
+
+
+def _look(data: DataDir, names: tuple[str, ...], limit: int, wall: int) -> SpoolFound:
+    """Read the oldest mails of each spool; what can't be read stays and is named."""
+    found: list[tuple[Spooled, bytes]] = []
+    faults: list[str] = []
+    for name in names:
+        try:
+            spool.tidy(data.spool(name), wall / 1000)
+            for mail in itertools.islice(spool.waiting(data.spool(name), name), _AT_ONCE):
+                with mail.path.open("rb") as file:
+                    found.append((mail, file.read(limit + 1)))  # one over: the door sees that it is too large
+        except OSError as failure:
+            faults.append(f"{data.spool(name)}: {failure.strerror or failure}")
+    for fault in faults:
+        log.warning("spool: %s", fault)
+    return SpoolFound(tuple(found), tuple(faults))
+
+
+def _discard(effect: Discard) -> None:
+    try:
+        spool.remove(effect.mail)
+    except OSError as failure:
+        log.warning("%s is enqueued and stays in new/: %s", effect.mail.path, failure)
+
+
+def _set_aside(effect: SetAside) -> None:
+    try:
+        spool.set_aside(effect.mail, effect.reason)
+    except OSError as failure:
+        log.warning("%s stays in new/: %s", effect.mail.path, failure)

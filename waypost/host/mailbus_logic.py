@@ -1,0 +1,317 @@
+"""What the mail bus decides: whose a mail is, what its sender is answered, and where outgoing mail goes.
+
+An answer at the door says what is durable in the deployment's repository, never what is hoped for (storage §5). Mail
+between two deployments of this host is enqueued at the one before it counts as sent at the other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from actors.messages import WakeAt, Woken
+from substrate.messages import Accepted, Done, Enqueue, Outcome, Refused, Result, Withheld
+from waypost.host.answers import MailTaken
+from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
+from waypost.host.messages import (
+    BusMessage,
+    Carried,
+    Carry,
+    Deliver,
+    Route,
+    Routes,
+    Shelved,
+    SpoolFound,
+    WorkerBroke,
+)
+from waypost.host.spool import Spooled
+from waypost.model.ids import Deployment, message_key
+from waypost.model.limits import Limits
+from waypost.model.mail import BadAddress, address, malformed
+from waypost.model.queue import Outgoing
+from waypost.model.times import Now
+from waypost.shell import Asked, Next, Ref, Reply, Tell
+
+# --- effects -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Have a mail enqueued; the Outcome has this correlation."""
+
+    supervisor: Ref
+    what: Enqueue
+    correlation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shelve:
+    """Put an outgoing mail into the Maildir; ``Shelved`` follows."""
+
+    correlation: int
+    key: str
+    message: bytes = field(repr=False)
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookIntoSpools:
+    """Read what lies in the spools of these deployments; ``SpoolFound`` follows."""
+
+    names: tuple[Deployment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """The mail is durably enqueued: its file may go."""
+
+    mail: Spooled
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """The mail will never be enqueued: keep it with the reason."""
+
+    mail: Spooled
+    reason: str
+
+
+# --- state ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AtTheDoor:
+    """Somebody waits for the answer."""
+
+    token: int
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class FromSpool:
+    """A spooled mail is being enqueued."""
+
+    mail: Spooled
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """A part of an outgoing mail's way: into one local deployment, or (no route) into the Maildir."""
+
+    letter: int
+    route: Route | None
+
+
+Open: TypeAlias = AtTheDoor | FromSpool | Leg
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """An outgoing mail, until all of its legs are answered."""
+
+    courier: Ref
+    ordinal: int
+    legs: int
+    failures: tuple[str, ...] = ()
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """``open`` by correlation; ``letters`` by a number of their own. A spool is looked into again when it is quiet."""
+
+    limits: Limits
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    open: Mapping[int, Open] = field(default_factory=dict)
+    letters: Mapping[int, Letter] = field(default_factory=dict)
+    issued: int = 0
+
+
+def advance(bus: Bus, message: BusMessage, now: Now) -> Next[Bus]:  # noqa: PLR0911 - one arm per message
+    """One message."""
+    match message:
+        case Asked():
+            return _asked(bus, message)
+        case Routes():
+            return _routed(bus, message, now)
+        case Carry():
+            return _carry(bus, message)
+        case Outcome():
+            return _answered(bus, message.correlation, message.result, now)
+        case Shelved():
+            return _leg_done(bus, message.correlation, message.failure, final=False)
+        case SpoolFound():
+            return _spooled(bus, message, now)
+        case WorkerBroke():
+            raise RuntimeError(message.reason)
+        case Woken():
+            return Next(bus, (_look(bus),))
+        case _:
+            assert_never(message)
+
+
+def where(bus: Bus, text: str) -> Route | None:
+    """The route of an address as people write it; None for one that nobody here has."""
+    try:
+        return bus.routes.get(address(text))
+    except BadAddress:
+        return None
+
+
+def _routed(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
+    after = replace(bus, routes=dict(message.by_address))
+    # The first look is at once: what was sent while no host ran has waited long enough.
+    effects: tuple[object, ...] = (_look(after),) if after.routes and not bus.routes else ()
+    for correlation, waiting in bus.open.items():
+        if waiting.route is not None and waiting.route not in after.routes.values():
+            # Its supervisor has gone and took the answer along.
+            lost = _answered(after, correlation, Withheld("the deployment was made anew meanwhile"), now)
+            after, effects = lost.state, (*effects, *lost.effects)
+    return Next(after, effects)
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+def _asked(bus: Bus, message: Asked) -> Next[Bus]:
+    if not isinstance(message.body, Deliver):
+        raise TypeError(f"the mail bus has no answer to {message.body!r}")
+    route = where(bus, message.body.address)
+    if route is None:
+        return Next(bus, (Reply(message.token, NoSuchAddress(message.body.address, tuple(sorted(bus.routes)))),))
+    why = malformed(message.body.raw, limit=bus.limits.mail)
+    if why is not None:
+        return Next(bus, (Reply(message.token, MalformedMail(why)),))
+    return _hand(bus, route, message.body.raw, AtTheDoor(message.token, route))
+
+
+def _hand(bus: Bus, route: Route, raw: bytes, waiting: Open) -> Next[Bus]:
+    number = bus.issued + 1
+    after = replace(bus, issued=number, open={**bus.open, number: waiting})
+    return Next(after, (Hand(route.supervisor, Enqueue(raw), number),))
+
+
+def _answered(bus: Bus, correlation: int, result: Result, now: Now) -> Next[Bus]:
+    match bus.open.get(correlation):
+        case None:
+            return Next(bus)
+        case AtTheDoor(token, route):
+            return Next(_closed(bus, correlation), (Reply(token, _door_answer(route.name, result)),))
+        case FromSpool(mail):
+            return _spool_next(_closed(bus, correlation), _spool_answer(mail, result), now)
+        case Leg():
+            failure = "" if isinstance(result, Done) else result.reason if isinstance(result, Withheld) else result.why
+            return _leg_done(bus, correlation, failure, final=isinstance(result, Refused))
+        case other:
+            assert_never(other)
+
+
+def _door_answer(deployment: Deployment, result: Result) -> MailTaken | HostError:
+    match result:
+        case Done(value=Accepted() as accepted):
+            return MailTaken(
+                deployment=deployment,
+                outcome=accepted.outcome,
+                run=accepted.run,
+                arrival=accepted.arrival,
+                place=accepted.place,
+            )
+        case Done():
+            raise TypeError(f"an enqueue was answered with {result.value!r}")
+        case Refused("malformed"):
+            return MalformedMail(result.why)
+        case Refused():
+            return RefusedByRule(result.code, result.why, result.hint)
+        case Withheld():
+            return NotNow(result.reason)
+        case _:
+            assert_never(result)
+
+
+# --- spool ---------------------------------------------------------------------------------------------------------
+
+
+def _look(bus: Bus) -> LookIntoSpools:
+    return LookIntoSpools(tuple(sorted(route.name for route in bus.routes.values())))
+
+
+def _spooled(bus: Bus, message: SpoolFound, now: Now) -> Next[Bus]:
+    by_name = {route.name: route for route in bus.routes.values()}
+    effects: list[object] = []
+    for mail, raw in message.mails:
+        why = malformed(raw, limit=bus.limits.mail)
+        route = by_name.get(Deployment(mail.deployment))
+        if why is not None:
+            effects.append(SetAside(mail, why))
+        elif route is not None:
+            handed = _hand(bus, route, raw, FromSpool(mail, route))
+            bus, effects = handed.state, [*effects, *handed.effects]
+    return _spool_next(bus, tuple(effects), now)
+
+
+def _spool_answer(mail: Spooled, result: Result) -> tuple[object, ...]:
+    match result:
+        case Done():
+            return (Discard(mail),)
+        case Refused():
+            return (SetAside(mail, result.why),)
+        case Withheld():
+            return ()  # it lies where it is safe, and is found again
+        case _:
+            assert_never(result)
+
+
+def _spool_next(bus: Bus, effects: tuple[object, ...], now: Now) -> Next[Bus]:
+    """Look again in a while, but only when nothing found before is still on its way: it would be found twice."""
+    if any(isinstance(waiting, FromSpool) for waiting in bus.open.values()):
+        return Next(bus, effects)
+    return Next(bus, (*effects, WakeAt(Woken(0), mono=now.mono + bus.limits.spool_poll)))
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+def _carry(bus: Bus, message: Carry) -> Next[Bus]:
+    routes = [where(bus, to) for to in message.outgoing.to]
+    local = {route.name: route for route in routes if route is not None}
+    abroad = any(route is None for route in routes)
+    number = bus.issued + 1
+    letter = Letter(message.courier, message.outgoing.ordinal, len(local) + abroad)
+    bus = replace(bus, issued=number, letters={**bus.letters, number: letter})
+    effects: list[object] = []
+    for route in local.values():
+        handed = _hand(bus, route, message.message, Leg(number, route))
+        bus, effects = handed.state, [*effects, *handed.effects]
+    if abroad:
+        leg = bus.issued + 1
+        bus = replace(bus, issued=leg, open={**bus.open, leg: Leg(number, None)})
+        effects.append(Shelve(leg, _key(message.outgoing), message.message, message.again))
+    return Next(bus, tuple(effects))
+
+
+def _key(outgoing: Outgoing) -> str:
+    return message_key(outgoing.message_id.encode())
+
+
+def _leg_done(bus: Bus, correlation: int, failure: str, *, final: bool) -> Next[Bus]:
+    leg = bus.open.get(correlation)
+    if not isinstance(leg, Leg):
+        return Next(bus)
+    bus = _closed(bus, correlation)
+    letter = bus.letters[leg.letter]
+    letter = replace(
+        letter,
+        legs=letter.legs - 1,
+        failures=(*letter.failures, failure) if failure else letter.failures,
+        # One leg that may still succeed is worth another try of all: each recognises what it has.
+        final=final if failure and not letter.failures else letter.final and (final or not failure),
+    )
+    if letter.legs:
+        return Next(replace(bus, letters={**bus.letters, leg.letter: letter}))
+    rest = {number: each for number, each in bus.letters.items() if number != leg.letter}
+    carried = Carried(letter.ordinal, "; ".join(letter.failures), letter.final)
+    return Next(replace(bus, letters=rest), (Tell(letter.courier, carried),))
+
+
+def _closed(bus: Bus, correlation: int) -> Bus:
+    return replace(bus, open={number: each for number, each in bus.open.items() if number != correlation})

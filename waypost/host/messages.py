@@ -1,0 +1,162 @@
+"""What the host's own actors are told and what they answer: frozen records, one union per recipient."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from actors.messages import DeploymentSpec, Description, StateChanged, Woken
+from substrate.messages import Outcome, Ref, Stream
+from waypost.host.spool import Spooled
+from waypost.model.ids import Deployment
+from waypost.model.queue import Outgoing
+from waypost.shell import ActorEnded, Asked
+
+# --- mail bus ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Whose mail goes where: a deployment, and the supervisor that takes it in."""
+
+    name: Deployment
+    supervisor: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Every address of this host as of now, with its route. Replaces what was told before."""
+
+    by_address: dict[str, Route]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Asked: accept this mail for an address. The answer, durable, is ``MailTaken``.
+
+    Raises NoSuchAddress, MalformedMail, NotNow, RefusedByRule at the asker.
+    """
+
+    address: str
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carry:
+    """Take a durable mail of a deployment to whom it is for; ``Carried`` comes back to ``courier``.
+
+    ``again``: an earlier attempt may have left it in the outgoing Maildir.
+    """
+
+    deployment: Deployment
+    outgoing: Outgoing
+    message: bytes = field(repr=False)
+    courier: Ref
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """The disk worker put an outgoing mail into the Maildir, or why not."""
+
+    correlation: int
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolFound:
+    """What the disk worker found in the spools, with the raw mails; oldest first within a deployment."""
+
+    mails: tuple[tuple[Spooled, bytes], ...]
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerBroke:
+    """The disk worker met something that it has no word for."""
+
+    reason: str
+
+
+BusMessage: TypeAlias = Asked | Routes | Carry | Outcome | Shelved | SpoolFound | WorkerBroke | Woken
+
+
+# --- courier (one for each deployment) -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Whose outbox it empties, and through whom: told at the start, and again when one of them is new."""
+
+    supervisor: Ref
+    bus: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A mail has reached everybody it is for; or ``failure``: why it has not, and whether that is for good."""
+
+    ordinal: int
+    failure: str = ""
+    final: bool = False
+
+
+CourierMessage: TypeAlias = Stream | Serve | Carried | Outcome | Woken
+
+
+# --- root ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start everything: the bus, then one supervisor for each deployment, in this order."""
+
+    specs: tuple[DeploymentSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Asked: stop everything, youngest first. The answer comes when every deployment has stopped: None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """Asked: the answer is a tuple of ``Deployed``, in the order of the specs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A deployment as the root knows it; ``supervisor`` is None while it is made anew."""
+
+    spec: DeploymentSpec
+    description: Description
+    supervisor: Ref | None
+
+
+@dataclass(frozen=True, slots=True)
+class BusStarted:
+    """The mail bus lives."""
+
+    incarnation: int
+    bus: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStarted:
+    """A deployment's supervisor and courier live."""
+
+    name: Deployment
+    incarnation: int
+    supervisor: Ref
+    courier: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansEnded:
+    """What a failed supervisor left behind has ended: it may be made anew."""
+
+    name: Deployment
+    incarnation: int
+
+
+RootMessage: TypeAlias = (
+    Begin | Asked | StateChanged | ActorEnded | BusStarted | DeploymentStarted | OrphansEnded | Woken
+)
