@@ -1,0 +1,28 @@
+"""A shell for decisions that ask the substrate and the clock, and do nothing else."""
+
+from typing import Any
+
+from actors.messages import Ask, WakeAt
+from substrate.messages import Submit
+from waypost.acting import Ref
+from waypost.shell import Shell, tell
+
+
+class AskingShell(Shell):
+    """Carries out ``Ask`` and ``WakeAt``; the answers and the wake-ups come to this actor as messages."""
+
+    substrate: Ref
+    """Whom it asks. A substrate that has gone answers nothing: the parent ends this actor, too."""
+
+    def perform(self, effect: Any) -> None:
+        """Hand an operation or a question to the substrate, or a wish to be woken to the clock."""
+        match effect:
+            case Ask():
+                submit = Submit(
+                    what=effect.what, stage=effect.stage, reply_to=self.actor_ref, correlation=effect.correlation
+                )
+                tell(self.substrate, submit)
+            case WakeAt():
+                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+            case _:
+                super().perform(effect)

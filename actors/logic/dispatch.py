@@ -1,0 +1,250 @@
+"""Which mail goes to which run and which run goes to the child: the decision of the DispatchActor.
+
+It is fed by the substrate's stream, by the child's coming and going, and by the answers to what it asked. Each message
+is folded into the cards that it concerns; then these are settled: what a card needs next follows from the card, never
+from the message. A claim and its take-up are two requests, and a crash between them loses nothing, because
+BeginGeneration puts claims back.
+
+    dispatch_card      one run: its state, its mails, its errand and its session
+    dispatch_book      what a fact means for the cards
+    dispatch_routing   which open wait takes a mail
+    dispatch_queue     the errand: claim, take up, put back
+    dispatch_session   the session: resume, start, feed, follow
+    dispatch_turn      one message being worked on
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from actors.errors import OutOfTurn
+from actors.logic import dispatch_queue, dispatch_session
+from actors.logic.dispatch_book import Book
+from actors.logic.dispatch_card import Answered, Asked, Away, Broken, Card, Child, Free, Later, NoChild, Postponed, Up
+from actors.logic.dispatch_turn import Desk, Turn
+from actors.messages import DispatchMessage, GenerationDown, GenerationUp, Woken
+from ipc.messages import RunLogCredit
+from substrate.messages import Committed, Durable, Outcome, Snapshot
+from waypost.acting import Next
+from waypost.model.ids import RunId
+from waypost.model.times import Now
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """The repository's present isn't known yet."""
+
+    desk: Desk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Everything that waits: a card for each live run, and for each run that has mail queued."""
+
+    desk: Desk
+    repository: str
+    position: int
+    child: Child
+    cards: Mapping[RunId, Card]
+    homes: Mapping[int, RunId]
+    """The run of each unconsumed mail, by arrival."""
+    fresh: Mapping[RunId, int]
+    """Runs whose RunStarted or RunResumed isn't durable yet, and the position that must be."""
+    owed: Mapping[RunId, int] = field(default_factory=dict)
+    """Runs with an answer whose facts are still on the way, and up to which position."""
+    counter: int = 0
+    asked: Mapping[int, RunId] = field(default_factory=dict)
+    """Requests under way, by correlation."""
+    suspects: tuple[RunId, ...] = ()
+    trial: RunId | None = None
+    alarm: int | None = None
+
+
+State: TypeAlias = Unopened | Open
+
+
+def advance(state: State, message: DispatchMessage, now: Now) -> Next[State]:
+    """The next state and what is to be done. Raises OutOfTurn and LogUnreadable, and then nothing has changed."""
+    match state:
+        case Unopened():
+            return _unopened(state, message)
+        case Open():
+            work = _Work(state, now)
+            work.take(message)
+            return work.done()
+        case _:
+            assert_never(state)
+
+
+def _unopened(state: Unopened, message: DispatchMessage) -> Next[State]:
+    match message:
+        case Snapshot():
+            book = Book.of(message)
+            # Should a run have been given to the child that is to come, then not before all of this is durable.
+            fresh = {run.ledger.run: message.position for run in message.runs}
+            return Next(
+                Open(
+                    desk=state.desk,
+                    repository=message.repository,
+                    position=message.position,
+                    child=NoChild(),
+                    cards=book.cards,
+                    homes=book.homes,
+                    fresh=fresh,
+                )
+            )
+        case GenerationDown():
+            return Next(state)  # it was given nothing
+        case GenerationUp() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
+            raise OutOfTurn("dispatch", "unopened", type(message).__name__)
+        case _:
+            assert_never(message)
+
+
+class _Work:
+    """One message folded in and the cards settled; local to ``advance``."""
+
+    def __init__(self, state: Open, now: Now) -> None:
+        self._state = state
+        self._book = Book(state.cards, state.homes)
+        self._cards = self._book.cards
+        self._owed = dict(state.owed)
+        self._turn = Turn(
+            desk=state.desk,
+            now=now,
+            child=state.child,
+            repository=state.repository,
+            position=state.position,
+            counter=state.counter,
+            asked=dict(state.asked),
+            fresh=dict(state.fresh),
+            suspects=dict.fromkeys(state.suspects),
+            trial=state.trial,
+            alarm=state.alarm,
+        )
+
+    def take(self, message: DispatchMessage) -> None:
+        """Fold the message in, and settle what it may have changed."""
+        match message:
+            case Committed():
+                self._settle(self._committed(message))
+            case Durable():
+                self._settle(_due(self._turn.fresh, message.up_to))
+            case Outcome():
+                self._settle(self._outcome(message))
+            case RunLogCredit():
+                self._credit(RunId(message.run))
+            case GenerationUp():
+                self._up(message)
+            case GenerationDown():
+                self._down(message)
+            case Woken():
+                self._settle(self._woken(message))
+            case Snapshot():
+                raise OutOfTurn("dispatch", "open", "Snapshot")
+            case _:
+                assert_never(message)
+
+    def done(self) -> Next[State]:
+        """The new state, frozen, and the effects."""
+        turn = self._turn
+        following = replace(
+            self._state,
+            position=turn.position,
+            child=turn.child,
+            cards=self._cards,
+            homes=self._book.homes,
+            fresh=turn.fresh,
+            owed=self._owed,
+            counter=turn.counter,
+            asked=turn.asked,
+            suspects=tuple(turn.suspects),
+            trial=turn.trial,
+            alarm=turn.alarm,
+        )
+        return Next(following, tuple(turn.effects))
+
+    def _committed(self, message: Committed) -> Iterable[RunId]:
+        touched: dict[RunId, None] = {}
+        for fact in message.facts:
+            touched.update(dict.fromkeys(self._book.fold(fact, message.last, self._turn)))
+        self._turn.position = message.last
+        return (*touched, *_due(self._owed, message.last))
+
+    def _outcome(self, message: Outcome) -> Iterable[RunId]:
+        run = self._turn.asked.pop(message.correlation, None)
+        card = None if run is None else self._cards.get(run)
+        if card is None:
+            return ()
+        if isinstance(card.errand, Asked) and card.errand.correlation == message.correlation:
+            card = dispatch_queue.answered(card, card.errand, message.result, self._turn)
+        else:
+            card = dispatch_session.answered(card, message.correlation, message.result, self._turn)
+        self._cards[card.id] = card
+        return (card.id,)
+
+    def _credit(self, run: RunId) -> None:
+        if run in self._cards:
+            self._cards[run] = dispatch_session.credited(self._cards[run], self._turn)
+
+    def _up(self, message: GenerationUp) -> None:
+        self._leave(unexpected=False)
+        generation = message.generation
+        self._turn.child = Broken(generation, message.broken) if message.broken else Up(generation, message.child)
+        self._settle(tuple(self._cards))
+
+    def _down(self, message: GenerationDown) -> None:
+        child = self._turn.child
+        if not isinstance(child, NoChild) and child.generation <= message.generation:
+            self._leave(unexpected=message.unexpected)
+
+    def _leave(self, *, unexpected: bool) -> None:
+        """No child any more. Requests about mail go on: their answers come, whichever generation there is."""
+        self._turn.child, self._turn.trial = NoChild(), None
+        self._turn.suspects.clear()
+        for run, card in self._cards.items():
+            self._cards[run] = dispatch_session.lost(card, unexpected=unexpected)
+
+    def _woken(self, message: Woken) -> Iterable[RunId]:
+        if message.token != self._turn.alarm:
+            return ()
+        self._turn.alarm = None
+        waiting = [c for c in self._cards.values() if isinstance(c.errand, Later) or isinstance(c.session, Postponed)]
+        for card in waiting:
+            self._cards[card.id] = replace(
+                card,
+                errand=Free() if isinstance(card.errand, Later) else card.errand,
+                session=Away() if isinstance(card.session, Postponed) else card.session,
+            )
+        return tuple(card.id for card in waiting)
+
+    def _settle(self, runs: Iterable[RunId]) -> None:
+        for run in runs:
+            self._settle_one(run)
+        while self._turn.suspects and not self._on_trial():
+            self._turn.trial = next(iter(self._turn.suspects))
+            del self._turn.suspects[self._turn.trial]
+            self._settle_one(self._turn.trial)
+
+    def _on_trial(self) -> bool:
+        trial = self._turn.trial
+        return trial is not None and dispatch_session.on_trial(self._cards.get(trial))
+
+    def _settle_one(self, run: RunId) -> None:
+        card = self._cards.get(run)
+        if card is None:
+            return
+        card = dispatch_queue.settle(dispatch_session.settle(card, self._turn), self._turn)
+        self._cards[run] = card
+        if card.idle:
+            del self._cards[run]
+        elif isinstance(card.errand, Answered):
+            self._owed[run] = card.errand.position
+
+
+def _due(waiting: dict[RunId, int], position: int) -> list[RunId]:
+    """Take out whoever waited for a position that has been reached."""
+    due = [run for run, expected in waiting.items() if expected <= position]
+    for run in due:
+        del waiting[run]
+    return due

@@ -1,0 +1,122 @@
+"""The cards while one message is folded into them: what each fact of the stream means for them.
+
+Local to one call of ``advance``, which is given frozen state and gives frozen state back.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from actors.logic import dispatch_session
+from actors.logic.dispatch_card import Away, Card, Gone
+from actors.logic.dispatch_turn import Turn
+from substrate.messages import (
+    Appended,
+    Claimed,
+    Consumed,
+    Fact,
+    GenerationBegun,
+    OutboxAdded,
+    OutboxRemoved,
+    Queued,
+    Snapshot,
+)
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import RunId
+
+
+class Book:
+    """Cards by run, and the run of each unconsumed mail by arrival."""
+
+    def __init__(self, cards: Mapping[RunId, Card], homes: Mapping[int, RunId]) -> None:
+        self.cards = dict(cards)
+        self.homes = dict(homes)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Book":
+        """The cards of a repository that was just opened."""
+        book = cls({run.ledger.run: Card(id=run.ledger.run, run=run) for run in snapshot.runs}, {})
+        for queued in snapshot.queue:
+            book._queued(queued)
+        return book
+
+    def fold(self, fact: Fact, position: int, turn: Turn) -> Iterable[RunId]:
+        """Take a fact in, which was committed up to ``position``; the runs that it concerns."""
+        match fact:
+            case Appended():
+                return self._appended(fact, position, turn)
+            case Queued():
+                return self._queued(fact)
+            case Claimed():
+                return self._claimed(fact)
+            case Consumed():
+                return self._consumed(fact)
+            case OutboxAdded() | OutboxRemoved() | GenerationBegun():
+                return ()
+            case _:
+                assert_never(fact)
+
+    def _appended(self, fact: Appended, position: int, turn: Turn) -> Iterable[RunId]:
+        card = self.cards.get(fact.run)
+        if isinstance(fact.state, fold.Ended | fold.Absent):
+            turn.fresh.pop(fact.run, None)
+            if card is not None:
+                dispatch_session.committed(card, fact.events, turn)
+                self.cards[fact.run] = replace(card, run=Gone(), session=Away(), charge=0)
+            return (fact.run,)
+        card = Card(id=fact.run, run=fact.state) if card is None else replace(card, run=fact.state)
+        if any(isinstance(recorded.event, ev.RunStarted | ev.RunResumed) for recorded in fact.events):
+            turn.fresh[fact.run] = position
+            card = replace(card, charge=0)
+        self.cards[fact.run] = dispatch_session.committed(card, fact.events, turn)
+        return (fact.run,)
+
+    def _queued(self, fact: Queued) -> Iterable[RunId]:
+        """A mail is in the inbox: a new one, a claim that went back, or one that follows its thread to another run."""
+        arrival, run = fact.entry.arrival, fact.entry.run
+        left = self._take(arrival)
+        card = self.cards.get(run) or Card(id=run, run=Gone())
+        inbox = tuple(sorted((*card.inbox, fact), key=_arrival))
+        begins = fact.entry.starts and isinstance(card.run, Gone)
+        self.cards[run] = replace(card, inbox=inbox, run=fold.Absent() if begins else card.run)
+        self.homes[arrival] = run
+        return (*left, run)
+
+    def _claimed(self, fact: Claimed) -> Iterable[RunId]:
+        run = self.homes.get(fact.arrival)
+        if run is None:
+            return ()
+        card = self.cards[run]
+        mine = (replace(mail, attempt=fact.attempt) for mail in card.inbox if _arrival(mail) == fact.arrival)
+        self.cards[run] = replace(
+            card,
+            inbox=tuple(mail for mail in card.inbox if _arrival(mail) != fact.arrival),
+            claimed=tuple(sorted((*card.claimed, *mine), key=_arrival)),
+        )
+        return (run,)
+
+    def _consumed(self, fact: Consumed) -> Iterable[RunId]:
+        left = self._take(fact.arrival)
+        for run in left:
+            card = self.cards[run]
+            denials = {arrival: denial for arrival, denial in card.denials.items() if arrival != fact.arrival}
+            self.cards[run] = replace(card, denials=denials)
+        return left
+
+    def _take(self, arrival: int) -> tuple[RunId, ...]:
+        """Take a mail off its card; the card's run, or nothing when the mail is new."""
+        run = self.homes.pop(arrival, None)
+        if run is None:
+            return ()
+        card = self.cards[run]
+        self.cards[run] = replace(
+            card,
+            inbox=tuple(mail for mail in card.inbox if _arrival(mail) != arrival),
+            claimed=tuple(mail for mail in card.claimed if _arrival(mail) != arrival),
+        )
+        return (run,)
+
+
+def _arrival(mail: Queued) -> int:
+    return mail.entry.arrival

@@ -1,0 +1,90 @@
+"""One message being worked on: what the decision may look at, and the effects that it has gathered so far.
+
+Local to one call of ``advance``, which hands out fresh frozen state; nobody keeps a turn.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.logic.dispatch_card import Child, Up
+from actors.messages import Ask, Send, WakeAt, Woken
+from ipc.messages import ToChild
+from substrate.messages import Operation, Question, Stage, Start
+from waypost.acting import Tell
+from waypost.model.ids import RunId
+from waypost.model.limits import Limits
+from waypost.model.times import Now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a dispatch is made with: what RunStarted records, and the bounds."""
+
+    start: Start
+    limits: Limits
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """The view and the workbench of one call of ``advance``."""
+
+    desk: Desk
+    now: Now
+    child: Child
+    repository: str
+    position: int
+    """The newest commit whose facts are known."""
+    counter: int
+    """The last correlation or token that was given out."""
+    asked: dict[int, RunId]
+    """Requests under way, and for which run."""
+    fresh: dict[RunId, int]
+    """Runs whose RunStarted or RunResumed isn't durable yet, and the position that must be."""
+    suspects: dict[RunId, None]
+    """Runs that wait to be resumed one at a time, in order."""
+    trial: RunId | None
+    """The suspect that is being tried."""
+    alarm: int | None
+    """Token of the wake-up that is under way."""
+    effects: list[Any] = field(default_factory=list)
+
+    def ask(self, run: RunId, what: Operation | Question, stage: Stage = Stage.COMMITTED) -> int:
+        """Ask the substrate; the correlation of the answer."""
+        self.counter += 1
+        self.asked[self.counter] = run
+        self.effects.append(Ask(self.counter, what, stage))
+        return self.counter
+
+    def send(self, payload: ToChild) -> None:
+        """Send the child a message; without one (it has gone meanwhile) nothing happens."""
+        if isinstance(self.child, Up):
+            self.effects.append(Tell(self.child.ref, Send(payload)))
+
+    def retry_later(self) -> None:
+        """See to it that there is a wake-up."""
+        if self.alarm is None:
+            self.counter += 1
+            self.alarm = self.counter
+            self.effects.append(WakeAt(Woken(self.alarm), mono=self.now.mono + self.desk.limits.backoff_first))
+
+    def admits(self, suspect: RunId) -> bool:
+        """Whether this suspect may be resumed now; otherwise it is remembered for its turn."""
+        if self.trial == suspect:
+            return True
+        self.suspects[suspect] = None
+        return False
+
+
+def chunks(raws: Iterable[bytes], limit: int) -> Iterator[tuple[bytes, ...]]:
+    """Cut stored events into runs of at most ``limit`` bytes, at least one event each, in order."""
+    chunk: list[bytes] = []
+    size = 0
+    for raw in raws:
+        if chunk and size + len(raw) > limit:
+            yield tuple(chunk)
+            chunk, size = [], 0
+        chunk.append(raw)
+        size += len(raw)
+    if chunk:
+        yield tuple(chunk)

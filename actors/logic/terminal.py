@@ -1,0 +1,175 @@
+"""Who is shown what: the decision of the TerminalBroadcasterActor.
+
+A watcher stands outside the deployment, so it sees what is durable and nothing earlier (storage §2): every event once,
+in order, the run's end last. What a step says of its progress waits until the newest event that the step had seen is
+durable. Nothing is kept for a watcher: only what isn't durable yet is held, once for all of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
+from substrate.messages import Appended, Committed, Durable, Queued, Ref, Snapshot
+from waypost.acting import Next
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import CallId, Deployment, RunId
+from waypost.model.times import Now
+
+HELD_PROGRESS = 256
+"""Of a deployment, the newest of each call; what a child says of events that never come can't pile up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Effect: tell a watcher. Should it be gone, ``Unwatch(run, watcher)`` comes back."""
+
+    run: RunId | None
+    watcher: Ref
+    what: Seen | SeenProgress | SeenQueued
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Where runs stood when the broadcaster was subscribed."""
+
+    seqs: Mapping[RunId, int]
+
+
+Watchers: TypeAlias = Mapping[RunId | None, tuple[Ref, ...]]
+Pending: TypeAlias = tuple[tuple[int, Present | Appended | Queued], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Who watches, and what isn't durable yet. It has one state: a broadcaster has nothing to wait for."""
+
+    deployment: Deployment
+    watchers: Watchers = field(default_factory=dict)
+    pending: Pending = ()
+    """Committed and not durable, with the position that must be."""
+    seqs: Mapping[RunId, int] = field(default_factory=dict)
+    """Live runs: the newest durable event."""
+    held: Mapping[tuple[RunId, CallId], ProgressCame] = field(default_factory=dict)
+    newest: int = -1
+    """The highest arrival seen: a mail that is queued again isn't news."""
+
+
+def advance(state: State, message: BroadcasterMessage, _now: Now) -> Next[State]:
+    """The next state and what is to be shown, in order."""
+    match message:
+        case Watch(run, watcher):
+            there = state.watchers.get(run, ())
+            added = there if watcher in there else (*there, watcher)
+            return Next(replace(state, watchers={**state.watchers, run: added}))
+        case Unwatch(run, watcher):
+            return Next(replace(state, watchers=_without(state.watchers, run, watcher)))
+        case Snapshot():
+            return Next(_snapshot(state, message))
+        case Committed(last=last, facts=facts):
+            new = ((last, fact) for fact in facts if isinstance(fact, Appended | Queued))
+            return Next(replace(state, pending=(*state.pending, *new)))
+        case Durable(up_to):
+            return _durable(state, up_to)
+        case ProgressCame():
+            return _progress(state, message)
+        case _:
+            assert_never(message)
+
+
+def _snapshot(state: State, snapshot: Snapshot) -> State:
+    present = Present({run.ledger.run: run.ledger.seq for run in snapshot.runs})
+    newest = max((queued.entry.arrival for queued in snapshot.queue), default=-1)
+    return replace(state, pending=((snapshot.position, present),), newest=max(state.newest, newest))
+
+
+def _durable(state: State, up_to: int) -> Next[State]:
+    shown: list[Show] = []
+    due = [item for position, item in state.pending if position <= up_to]
+    state = replace(state, pending=state.pending[len(due) :])
+    for item in due:
+        state, more = _become_durable(state, item)
+        shown += more
+    held: dict[tuple[RunId, CallId], ProgressCame] = {}
+    for key, progress in state.held.items():
+        if state.seqs.get(progress.run, -1) >= progress.seq:
+            shown += _show_progress(state, progress)
+        elif progress.run in state.seqs or _coming(state.pending, progress.run):
+            held[key] = progress
+    return Next(replace(state, held=held), tuple(shown))
+
+
+def _become_durable(state: State, item: Present | Appended | Queued) -> tuple[State, tuple[Show, ...]]:
+    match item:
+        case Present(seqs):
+            return replace(state, seqs={**state.seqs, **seqs}), ()
+        case Queued():
+            news = item.attempt == 0 and item.entry.arrival > state.newest
+            following = replace(state, newest=max(state.newest, item.entry.arrival))
+            return following, tuple(_queued(state, item)) if news else ()
+        case Appended(run=run, state=fold.Ended()):
+            seqs = {each: seq for each, seq in state.seqs.items() if each != run}
+            watchers = {key: refs for key, refs in state.watchers.items() if key != run}
+            return replace(state, seqs=seqs, watchers=watchers), tuple(_appended(state, item))
+        case Appended():
+            seqs = {**state.seqs, item.run: item.events[-1].event.seq}
+            return replace(state, seqs=seqs), tuple(_appended(state, item))
+        case _:
+            assert_never(item)
+
+
+def _progress(state: State, progress: ProgressCame) -> Next[State]:
+    if state.seqs.get(progress.run, -1) >= progress.seq:
+        return Next(state, tuple(_show_progress(state, progress)))
+    if progress.run not in state.seqs and not _coming(state.pending, progress.run):
+        return Next(state)  # its run has ended
+    held = {key: each for key, each in state.held.items() if key != (progress.run, progress.call)}
+    oldest = list(held)[: max(0, len(held) + 1 - HELD_PROGRESS)]
+    for key in oldest:
+        del held[key]
+    return Next(replace(state, held={**held, (progress.run, progress.call): progress}))
+
+
+def _coming(pending: Pending, run: RunId) -> bool:
+    """Whether events of the run are waiting to be durable, and its end isn't among them."""
+    last: Present | Appended | None = None
+    for _position, item in pending:
+        if (isinstance(item, Present) and run in item.seqs) or (isinstance(item, Appended) and item.run == run):
+            last = item
+    return last is not None and not (isinstance(last, Appended) and isinstance(last.state, fold.Ended))
+
+
+def _appended(state: State, fact: Appended) -> Iterator[Show]:
+    ended = isinstance(fact.state, fold.Ended)
+    if ended and not any(isinstance(recorded.event, ev.TERMINAL) for recorded in fact.events):
+        return  # what became of its last mails: after a run's end, nothing more comes of it
+    for recorded in fact.events:
+        for key, watcher in _who(state.watchers, fact.run):
+            yield Show(key, watcher, Seen(state.deployment, fact.run, recorded))
+
+
+def _queued(state: State, fact: Queued) -> Iterator[Show]:
+    entry = fact.entry
+    what = SeenQueued(state.deployment, entry.run, entry.arrival, entry.sender, fact.gist.subject)
+    for watcher in state.watchers.get(None, ()):
+        yield Show(None, watcher, what)
+
+
+def _show_progress(state: State, progress: ProgressCame) -> Iterator[Show]:
+    what = SeenProgress(state.deployment, progress.run, progress.call, progress.text)
+    for key, watcher in _who(state.watchers, progress.run):
+        yield Show(key, watcher, what)
+
+
+def _who(watchers: Watchers, run: RunId) -> Iterator[tuple[RunId | None, Ref]]:
+    """Who is to be told of a run: each once, also when it watches this run and all of them."""
+    everything = watchers.get(None, ())
+    yield from ((None, watcher) for watcher in everything)
+    yield from ((run, watcher) for watcher in watchers.get(run, ()) if watcher not in everything)
+
+
+def _without(watchers: Watchers, run: RunId | None, watcher: Ref) -> Watchers:
+    left = tuple(each for each in watchers.get(run, ()) if each != watcher)
+    others = {key: refs for key, refs in watchers.items() if key != run}
+    return {**others, run: left} if left else others
