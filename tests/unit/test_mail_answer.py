@@ -125,3 +125,12 @@ def test_only_the_one_named_may_answer() -> None:
     assert not sender_matches("", ["", *who])
     assert not sender_matches(None, who)
     assert not sender_matches("deputy@example.com", [])
+
+
+def test_the_door_looks_for_an_answer_only_in_a_reply_by_one_person() -> None:
+    """A body is opened at the door only where a decision may be in it."""
+    reply = mail("yes\nplease", "In-Reply-To: <1@x>\n")
+    assert scan(reply).answer == Answer(approved=True, comment="please")
+    assert scan(mail("yes")).answer is None
+    assert scan(b"From: m@evil.example\n" + reply).answer is None
+    assert scan(mail("perhaps", "References: <1@x>\n")).answer is None

@@ -232,6 +232,7 @@ def test_html_becomes_lines_and_its_quotes_stay_quotes() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
+        b"Subject: x\nContent-Type: text/html\n\n" + b"<p>a</p>&amp;" * 500_000,
         b"Subject: x\nContent-Type: text/html\n\n" + b"<!--" * 200_000,
         b"Subject: x\nContent-Type: text/html\n\n" + b"<a" * 200_000,
         b"Subject: x\nContent-Type: text/html\n\n" + b"< " * 200_000 + b">",
@@ -247,6 +248,7 @@ def test_html_becomes_lines_and_its_quotes_stay_quotes() -> None:
         b"Content-Type: multipart/mixed; boundary=" + b"b" * 300_000 + b"\n\n",
         b"a:\n" * 50_000,
         b"x\n" * 400_000,
+        b"From: a@b\nIn-Reply-To: <1@x>\n\n" + b"> a\n" * 2_000_000,
     ],
     ids=lambda raw: repr(raw[:60]),
 )

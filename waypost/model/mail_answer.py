@@ -12,6 +12,8 @@ from waypost.model.mail_scan import Answer, from_machine
 
 YES = frozenset({"yes", "ok", "approve", "approved"})
 NO = frozenset({"no", "reject", "rejected"})
+TEXT_LIMIT = 256 * 1024
+"""Characters of a mail's text in which an answer is looked for."""
 COMMENT_LIMIT = 4000
 """Characters of a comment that are kept."""
 
@@ -32,7 +34,7 @@ def answer(mail: Mail | bytes) -> Answer | None:
     seen = mail if isinstance(mail, Mail) else parse(mail)
     if from_machine(_head(seen)):
         return None
-    lines = [" ".join(line.strip(_INVISIBLE).split()) for line in seen.text.split("\n")]
+    lines = [" ".join(line.strip(_INVISIBLE).split()) for line in seen.text[:TEXT_LIMIT].split("\n")]
     place: int | None = 0
     while place is not None and place < len(lines):
         first, _, rest = lines[place].partition(" ")

@@ -8,6 +8,8 @@ import html
 import re
 
 QUOTE_DEPTH = 8
+MARKUP_LIMIT = 512 * 1024
+"""Characters of markup that are turned into text; nobody wrote more by hand, and a mail may bring 32 MB of it."""
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})")
 _SILENT = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "title", "template")}
@@ -18,8 +20,12 @@ _BREAKING = frozenset(_BLOCKS.split())
 _ABSURD = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9A-Fa-f]{9,});?")
 
 
-def to_text(markup: str) -> str:
-    """The text of HTML, a line per block; lines inside ``blockquote`` begin with ``>`` as quotes in plain mail do."""
+def to_text(whole: str) -> str:
+    """The text of HTML, a line per block; lines inside ``blockquote`` begin with ``>`` as quotes in plain mail do.
+
+    What lies behind ``MARKUP_LIMIT`` is left out; a mail's whole HTML stays in its ``html``.
+    """
+    markup = whole[:MARKUP_LIMIT]
     lines: list[tuple[int, list[str]]] = [(0, [])]
     depth = 0
     at = 0
