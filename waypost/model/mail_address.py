@@ -19,10 +19,10 @@ MAILBOX_LIMIT = 2000
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|<[^<>]*+>?|[,;:(]|[^"<,;:(]+', re.DOTALL)
 _PARENTHESES = re.compile(r"\\.|[()]", re.DOTALL)
-_LOCAL = re.compile(
-    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff-]+)*\Z"
-)
-_LABEL = re.compile(r"[A-Za-z0-9\x80-\U0010ffff]([A-Za-z0-9\x80-\U0010ffff-]{0,61}[A-Za-z0-9\x80-\U0010ffff])?\Z")
+_ATOM = r'[^\x00-\x20\x7f()<>\[\]:;@\\,."]+'
+_LOCAL = re.compile(rf"{_ATOM}(\.{_ATOM})*\Z")
+# A letter, a digit, or anything beyond ASCII; a hyphen only inside.
+_LABEL = re.compile(r"(?!-)(?:[A-Za-z0-9-]|[^\x00-\x7f]){1,63}(?<!-)\Z")
 
 
 class BadAddress(Invalid):
