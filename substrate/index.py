@@ -36,6 +36,7 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, message_key, run_ordinal
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry, decode, decode_outgoing
+from waypost.model.waiting import waiting_on
 
 T = TypeVar("T")
 _SUBJECTS = 1024
@@ -274,7 +275,14 @@ def line_of(run: RunId, known: Known) -> RunLine:
             state, started = "paused", known.run.ledger.started
         case _:
             assert_never(known.run)
-    return RunLine(run=run, state=state, started=started.at, changed=known.changed, seq=known.seq)
+    return RunLine(
+        run=run,
+        state=state,
+        started=started.at,
+        changed=known.changed,
+        seq=known.seq,
+        waiting=waiting_on(known.run),
+    )
 
 
 def mailed_key(mailed: ev.Mailed) -> str:

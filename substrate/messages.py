@@ -16,6 +16,7 @@ from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.mail import Gist
 from waypost.model.queue import Entry, Outgoing
 from waypost.model.run import Live, Run
+from waypost.model.waiting import Waiting
 
 Ref: TypeAlias = pykka.ActorRef[Any]
 
@@ -284,6 +285,8 @@ class RunLine:
     changed: str
     seq: int
     subject: str = ""
+    waiting: tuple[Waiting, ...] = ()
+    """What it waits on, oldest first; nothing for a run that has ended."""
 
 
 Question: TypeAlias = ReadLog | ReadBlob | ReadRuns
