@@ -10,6 +10,8 @@ from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.shell import Clock, Ref, Shell, tell
 
+COURIER = "courier"
+
 
 class CourierActor(Shell):
     """Takes what is durable in one outbox to the bus, and has its fate recorded."""
@@ -18,7 +20,7 @@ class CourierActor(Shell):
         self, deployment: Deployment, *, limits: Limits, clock: Clock, parent: Ref | None = None, incarnation: int = 1
     ) -> None:
         super().__init__(
-            f"courier:{deployment}", Idle(limits), advance, clock=clock, parent=parent, incarnation=incarnation
+            f"{deployment}/{COURIER}", Idle(limits), advance, clock=clock, parent=parent, incarnation=incarnation
         )
         self._deployment = deployment
 

@@ -23,10 +23,10 @@ from substrate.messages import (
     Snapshot,
     Withheld,
 )
+from waypost.acting import Next, Ref
 from waypost.host.messages import Carried, CourierMessage, Serve
 from waypost.model.limits import Limits
 from waypost.model.times import Now
-from waypost.shell import Next, Ref
 
 # --- effects -------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TypeAlias, assert_never
 
 from actors.messages import WakeAt, Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Refused, Result, Withheld
+from waypost.acting import Asked, Next, Ref, Reply, Tell
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
 from waypost.host.messages import (
@@ -29,7 +30,6 @@ from waypost.model.limits import Limits
 from waypost.model.mail import BadAddress, address, malformed
 from waypost.model.queue import Outgoing
 from waypost.model.times import Now
-from waypost.shell import Asked, Next, Ref, Reply, Tell
 
 # --- effects -------------------------------------------------------------------------------------------------------
 

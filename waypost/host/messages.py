@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 from actors.messages import DeploymentSpec, Description, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
+from waypost.acting import ActorEnded, Asked
 from waypost.host.spool import Spooled
 from waypost.model.ids import Deployment
 from waypost.model.queue import Outgoing
-from waypost.shell import ActorEnded, Asked
 
 # --- mail bus ------------------------------------------------------------------------------------------------------
 

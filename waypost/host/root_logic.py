@@ -1,0 +1,378 @@
+"""What the root decides: what is started in which order, what is started again, and how everything is stopped.
+
+The bus and each supervisor may fail a few times within a window and are made anew; beyond that a deployment is given up
+by itself (its neighbours go on), and a host without a bus ends, because mail that nobody can take in is no host.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from actors.messages import DeploymentSpec, Description, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from waypost.acting import ActorEnded, Asked, Next, Ref, Reply, Tell
+from waypost.host.messages import (
+    Begin,
+    BusStarted,
+    Deployed,
+    Deployments,
+    DeploymentStarted,
+    End,
+    OrphansEnded,
+    RootMessage,
+    Route,
+    Routes,
+    Serve,
+)
+from waypost.model.ids import Deployment, Generation
+from waypost.model.limits import Limits
+from waypost.model.times import Now
+
+BUS = "mail-bus"
+SUPERVISOR = "supervisor"
+COURIER = "courier"
+
+# --- effects -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartBus:
+    """``BusStarted`` follows."""
+
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartDeployment:
+    """A supervisor and its courier; ``DeploymentStarted`` follows."""
+
+    spec: DeploymentSpec
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndOrphans:
+    """End what a failed supervisor left behind; ``OrphansEnded`` follows."""
+
+    name: Deployment
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tell whoever watches the host how a deployment is now."""
+
+    description: Description
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Nothing is left that could go on by itself: the process should end, and say why."""
+
+    reason: str
+
+
+# --- states --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """A deployment whose supervisor lives."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    supervisor: Ref
+    courier: Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raising:
+    """A deployment whose supervisor is being made (anew)."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    last: Ref | None = None
+    """The supervisor that failed: mail for it is withheld until the next one is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A deployment that failed too often."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+
+
+Member: TypeAlias = Raised | Raising | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What doesn't change: bounds, and who watches all runs of all deployments."""
+
+    limits: Limits
+    watchers: tuple[Ref, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The bus is being made, at the start or anew."""
+
+    members: Mapping[Deployment, Member]
+    incarnation: int
+    faults: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The bus lives. ``faults``: when it or supervisors failed lately, in monotonic seconds."""
+
+    members: Mapping[Deployment, Member]
+    bus: Ref
+    incarnation: int
+    faults: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Supervisors are ending; ``askers`` wait for the last of them."""
+
+    members: Mapping[Deployment, Member]
+    left: frozenset[Deployment]
+    askers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Everything has ended."""
+
+    members: Mapping[Deployment, Member]
+
+
+State: TypeAlias = Idle | Opening | Running | Stopping | Stopped
+
+_DEADLINE = 1
+"""Token of the wake-up that ends a stop."""
+
+
+def advance(setup: Setup, state: State, message: RootMessage, now: Now) -> Next[State]:
+    """One message."""
+    if isinstance(message, Asked) and isinstance(message.body, Deployments):
+        members = () if isinstance(state, Idle) else tuple(map(_deployed, state.members.values()))
+        return Next(state, (Reply(message.token, members),))
+    match state:
+        case Idle():
+            return _idle(state, message)
+        case Opening():
+            return _opening(setup, state, message, now)
+        case Running():
+            return _running(setup, state, message, now)
+        case Stopping():
+            return _stopping(state, message)
+        case Stopped():
+            return Next(state, (Reply(message.token, None),)) if isinstance(message, Asked) else Next(state)
+        case _:
+            assert_never(state)
+
+
+def _idle(state: Idle, message: RootMessage) -> Next[State]:
+    match message:
+        case Begin():
+            members = {
+                spec.name: Raising(spec=spec, incarnation=1, description=_described(spec, "idle", ""))
+                for spec in message.specs
+            }
+            return Next(Opening(members, 1), (StartBus(1),))
+        case Asked():
+            return Next(Stopped({}), (Reply(message.token, None),))
+        case _:
+            return Next(state)
+
+
+def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Next[State]:
+    match message:
+        case BusStarted():
+            members = state.members.values()
+            running = Running(state.members, message.bus, state.incarnation, state.faults)
+            serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
+            first = (StartDeployment(m.spec, 1) for m in members if isinstance(m, Raising) and m.incarnation == 1)
+            return Next(running, (Tell(message.bus, _routes(running)), *serve, *first))
+        case Asked():
+            return _end(state.members, message, now, setup.limits)
+        case _:
+            # Deployments go on while the bus is made anew; what they tell is kept in the same way.
+            return _of_deployments(setup, state, message, now)
+
+
+def _running(setup: Setup, state: Running, message: RootMessage, now: Now) -> Next[State]:
+    match message:
+        case Asked():
+            return _end(state.members, message, now, setup.limits)
+        case ActorEnded(name) if name == BUS:
+            if message.incarnation != state.incarnation:
+                return Next(state)
+            faults = _recent(state.faults, now, setup.limits)
+            if len(faults) >= setup.limits.actor_failures:
+                reason = f"the mail bus failed {len(faults)} times: {message.failure}"
+                return Next(replace(state, faults=faults), (GiveUp(reason),))
+            incarnation = state.incarnation + 1
+            return Next(Opening(state.members, incarnation, faults), (StartBus(incarnation),))
+        case _:
+            return _of_deployments(setup, state, message, now)
+
+
+def _of_deployments(setup: Setup, state: Opening | Running, message: RootMessage, now: Now) -> Next[State]:
+    match message:
+        case DeploymentStarted():
+            return _started(setup, state, message)
+        case StateChanged():
+            return _changed(state, message.description)
+        case ActorEnded():
+            return _ended(setup, state, message, now)
+        case OrphansEnded():
+            member = state.members.get(message.name)
+            if not isinstance(member, Raising) or member.incarnation != message.incarnation + 1:
+                return Next(state)
+            return Next(state, (StartDeployment(member.spec, member.incarnation),))
+        case Begin() | BusStarted() | Woken() | Asked():
+            return Next(state)  # a second beginning, or late news
+        case _:
+            assert_never(message)
+
+
+def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted) -> Next[State]:
+    member = state.members[message.name]
+    raised = Raised(
+        spec=member.spec,
+        incarnation=message.incarnation,
+        description=member.description,
+        supervisor=message.supervisor,
+        courier=message.courier,
+    )
+    after = replace(state, members={**state.members, message.name: raised})
+    effects: list[object] = []
+    if isinstance(after, Running):
+        effects += [Tell(after.bus, _routes(after)), Tell(message.courier, Serve(message.supervisor, after.bus))]
+    effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
+    return Next(after, (*effects, Tell(message.supervisor, Start())))
+
+
+def _changed(state: Opening | Running, description: Description) -> Next[State]:
+    member = state.members.get(description.name)
+    if member is None or isinstance(member, Lost):
+        return Next(state)
+    after = replace(state, members={**state.members, description.name: replace(member, description=description)})
+    return Next(after, (Report(description), *_all_down(after.members)))
+
+
+def _ended(setup: Setup, state: Opening | Running, message: ActorEnded, now: Now) -> Next[State]:
+    name, _, role = message.name.partition("/")
+    member = state.members.get(Deployment(name))
+    if not isinstance(member, Raised) or member.incarnation != message.incarnation:
+        return Next(state)
+    reason = f"its {role} failed: {message.failure}" if message.failure else f"its {role} has ended"
+    faults = _recent(state.faults, now, setup.limits)
+    next_incarnation = member.incarnation + 1
+    after: Member
+    if len(faults) >= setup.limits.actor_failures:
+        described = _described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
+        after = Lost(spec=member.spec, incarnation=next_incarnation, description=described)
+    else:
+        described = _described(member.spec, "starting", reason)
+        after = Raising(spec=member.spec, incarnation=next_incarnation, description=described, last=member.supervisor)
+    members = {**state.members, member.spec.name: after}
+    return Next(
+        replace(state, members=members, faults=faults),
+        (EndOrphans(member.spec.name, member.incarnation), Report(described), *_all_down(members)),
+    )
+
+
+# --- the end -------------------------------------------------------------------------------------------------------
+
+
+def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits: Limits) -> Next[State]:
+    assert isinstance(message.body, End)
+    raised = [member for member in members.values() if isinstance(member, Raised)]
+    if not raised:
+        return Next(Stopped(members), (Reply(message.token, None),))
+    # Youngest first; each is on its own, so that one that is slow delays nobody.
+    stops = tuple(Tell(member.supervisor, Stop()) for member in reversed(raised))
+    left = frozenset(member.spec.name for member in raised)
+    deadline = WakeAt(Woken(_DEADLINE), mono=now.mono + limits.stop_deadline)
+    return Next(Stopping(members, left, (message.token,)), (*stops, deadline))
+
+
+def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
+    match message:
+        case Asked():
+            return Next(replace(state, askers=(*state.askers, message.token)))
+        case StateChanged(description):
+            gone = description.state == "stopped"
+            after = _one_less(state, description.name) if gone else Next[State](state)
+            return Next(after.state, (Report(description), *after.effects))
+        case ActorEnded():
+            return _one_less(state, Deployment(message.name.partition("/")[0]))
+        case Woken():
+            return Next(Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
+        case _:
+            return Next(state)
+
+
+def _one_less(state: Stopping, name: Deployment) -> Next[State]:
+    left = state.left - {name}
+    if left:
+        return Next(replace(state, left=left))
+    return Next(Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
+
+
+# --- small things --------------------------------------------------------------------------------------------------
+
+
+def _routes(state: Running) -> Routes:
+    routes: dict[str, Route] = {}
+    for name, member in state.members.items():
+        match member:
+            case Raised():
+                routes[member.spec.address] = Route(name, member.supervisor)
+            case Raising() if member.last is not None:
+                routes[member.spec.address] = Route(name, member.last)
+            case _:
+                pass
+    return Routes(routes)
+
+
+def _all_down(members: Mapping[Deployment, Member]) -> tuple[GiveUp, ...]:
+    """When no deployment has a repository that could be opened, staying up would only look like a host."""
+    shown = [member.description for member in members.values()]
+    if any(each.state != "down" or each.generation for each in shown):
+        return ()
+    reasons = "; ".join(f"{name}: {member.description.reason}" for name, member in members.items())
+    return (GiveUp(f"every deployment is down: {reasons}"),)
+
+
+def _recent(faults: tuple[float, ...], now: Now, limits: Limits) -> tuple[float, ...]:
+    return (*(fault for fault in faults if fault > now.mono - limits.actor_window), now.mono)
+
+
+def _deployed(member: Member) -> Deployed:
+    return Deployed(member.spec, member.description, member.supervisor if isinstance(member, Raised) else None)
+
+
+def _described(spec: DeploymentSpec, state: str, reason: str) -> Description:
+    return Description(
+        name=spec.name,
+        address=spec.address,
+        state=state,
+        reason=reason,
+        generation=Generation(0),
+        pid=None,
+        until=None,
+        isolation=spec.isolation,
+    )
