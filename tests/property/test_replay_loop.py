@@ -234,7 +234,7 @@ class Driven:
 
     def __post_init__(self) -> None:
         self.loop = WorkflowLoop.create(RandomProgram(self.seed).main, self.take)
-        self.loop.start()
+        self.loop.start(0.0)
 
     def take(self, turn: Turn) -> None:
         for command in turn.commands:

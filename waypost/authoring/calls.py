@@ -135,5 +135,9 @@ def _check_text(what: str, text: str, most: int, *, one_line: bool = False) -> N
         raise Invalid(f"{what}= is text, not {text!r}")
     if len(text) > most:
         raise Invalid(f"{what}= has {len(text)} characters; at most {most} are taken")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"{what}= contains a lone surrogate, which UTF-8 can't carry") from None
     if one_line and len(text.splitlines()) > 1:
         raise Invalid(f"{what}= must be one line: {text[:80]!r}")

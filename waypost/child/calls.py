@@ -118,19 +118,15 @@ class Calls:
             if isinstance(state, Failed):
                 yield call, state.attempt
 
-    def refused(self, events: tuple[ev.AnyEvent, ...]) -> None:
-        """The host took none of these proposals: they are to be made again later."""
-        for event in events:
-            call = ev.call_of(event)
-            match self._open.get(call) if call is not None else None:
-                case Proposed(request, attempt):
-                    assert call is not None
-                    self._open[call] = Wanted(request, attempt)
-                case Leaving(request):
-                    assert call is not None
-                    self._open[call] = Unwanted(request)
-                case _:
-                    pass
+    def refused(self, call: CallId) -> None:
+        """The host didn't take what was proposed for this call: it is to be proposed again later."""
+        match self._open.get(call):
+            case Proposed(request, attempt):
+                self._open[call] = Wanted(request, attempt)
+            case Leaving(request):
+                self._open[call] = Unwanted(request)
+            case _:
+                pass
 
     def tries(self, events: tuple[ev.AnyEvent, ...]) -> Iterator[Try]:
         """The tries that these accepted proposals begin."""

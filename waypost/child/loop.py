@@ -65,8 +65,9 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
 
     # --- the drive -------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, now: float) -> None:
         """Call the function; the first turn."""
+        self._now = now
         context = copy_context()
         context.run(enter, self)
         self._root = LaneTask(self._body(), loop=self, lane="r1", context=context)

@@ -78,8 +78,8 @@ class Turn:
 class Program(Protocol):
     """One run's code. Each method begins a turn, which is handed to the callback that the program was made with."""
 
-    def start(self) -> None:
-        """Call the function."""
+    def start(self, now: float) -> None:
+        """Call the function. ``now``: Unix time in seconds at which the run started."""
         ...
 
     def deliver(self, call: CallId, outcome: Outcome, now: float) -> None:

@@ -31,7 +31,7 @@ class ThreadRun:
         self._commands: list[Command] = []
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
-    def start(self) -> None:
+    def start(self, now: float) -> None:  # noqa: ARG002 - it has no clock of its own
         """Call the function in its thread."""
         self._thread.start()
 

@@ -1,0 +1,95 @@
+"""Where step bodies run: ``def`` steps in a pool of threads, ``async def`` steps on an ordinary event loop.
+
+A body starts when it is asked for and says exactly once how it ended, whatever it raises. Both places come to be with
+the first step that needs them.
+"""
+
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from waypost.authoring.requests import CallStep
+from waypost.authoring.scope import InStep, enter
+from waypost.child import faults
+from waypost.child.effects import Body, BodyEnd, Completed, Errored
+from waypost.child.mailbox import BodyEnded, Mailbox, Reported
+from waypost.model.ids import RunId
+from waypost.model.limits import Limits
+
+if TYPE_CHECKING:
+    from waypost.child.async_bodies import AsyncBodies
+
+THREADS = 64
+"""``def`` steps of one child that run at once; further ones wait for a thread."""
+
+
+class Bodies:
+    """The bodies of one child; how they end goes into the mailbox."""
+
+    def __init__(self, mailbox: Mailbox, limits: Limits) -> None:
+        self._mailbox = mailbox
+        self._limits = limits
+        self._pool: ThreadPoolExecutor | None = None
+        self._loop: AsyncBodies | None = None
+
+    def start(self, run: RunId, body: Body) -> None:
+        """Run one try of a step."""
+        context = Context()  # not the caller's: a step is in no run, and sees no other step's settings
+        context.run(enter, InStep(body.key, lambda text: self._mailbox.put(Reported(run, body.step.call, text))))
+        if body.step.request.spec.asynchronous:
+            self._on_loop().start(self._made(run, body), context)
+        else:
+            self._in_pool().submit(context.run, self._call, run, body)
+
+    def close(self) -> None:
+        """Start nothing more; bodies under way in threads can't be stopped and are left to the end of the process."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._loop is not None:
+            self._loop.close()
+
+    # --- def -------------------------------------------------------------------------------------------------------
+
+    def _in_pool(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="waypost-step")
+        return self._pool
+
+    def _call(self, run: RunId, body: Body) -> None:
+        request = body.step.request
+        end = self._ended(request, lambda: request.spec.function(*request.args, **request.kwargs))
+        self._mailbox.put(BodyEnded(run, body.step, end))
+
+    # --- async def -------------------------------------------------------------------------------------------------
+
+    def _on_loop(self) -> "AsyncBodies":
+        if self._loop is None:
+            from waypost.child.async_bodies import AsyncBodies  # asyncio costs a child that has no use for it
+
+            self._loop = AsyncBodies()
+        return self._loop
+
+    def _made(self, run: RunId, body: Body) -> Callable[[], Coroutine[Any, Any, None]]:
+        request = body.step.request
+
+        async def run_it() -> None:
+            try:
+                value: object = await request.spec.function(*request.args, **request.kwargs)
+            except BaseException as error:  # noqa: BLE001 - SystemExit of a step must not end the loop of all
+                end: BodyEnd = _errored(error, request)
+            else:
+                end = self._ended(request, lambda: value)
+            self._mailbox.put(BodyEnded(run, body.step, end))
+
+        return run_it
+
+    def _ended(self, request: CallStep, call: Callable[[], object]) -> BodyEnd:
+        try:
+            return Completed(request.spec.codec.store(call(), limit=self._limits.value).raw)
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a step is a failed step
+            return _errored(error, request)
+
+
+def _errored(error: BaseException, request: CallStep) -> Errored:
+    return Errored(faults.of_step(error, request.spec), faults.is_answer(error, request.spec))

@@ -1,0 +1,315 @@
+"""One run in this child: its log comes in, its code is driven, what it wants goes out as effects.
+
+The one path for live and replay: events are taken one at a time, in seq order, the code rests between two of them,
+and nothing reaches the code but what an event brought. A body starts only when the append that holds its StepStarted
+was answered, or, for a try that an earlier child left open, when the run goes live.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import assert_never
+
+from msgspec import Raw
+
+from waypost.authoring.errors import NotReplayable, SendRefused
+from waypost.authoring.workflow import Workflow
+from waypost.child import effects as fx
+from waypost.child import faults, outcomes
+from waypost.child.calls import Calls, Mailing, Reached, Try
+from waypost.child.errors import HostBroke, Mismatch
+from waypost.child.program import Finished, Program, Rest, Stuck, Turn, Waiting
+from waypost.child.replay import Orphan
+from waypost.model import events as ev
+from waypost.model.ids import CallId, RunId, idempotency_key
+from waypost.model.limits import Limits
+from waypost.model.times import unstamp
+from waypost.model.values import ValueNotStorable
+
+MakeProgram = Callable[[Callable[[], object], Callable[[Turn], None]], Program]
+"""Make a run's program of its function and of the callback for its turns."""
+
+
+class Phase(Enum):
+    """Where a run stands in this child."""
+
+    REPLAYING = auto()
+    """Its log is being read; nothing is proposed."""
+    LIVE = auto()
+    HELD = auto()
+    """An operator paused it: results of bodies under way are recorded, nothing new is begun."""
+    ENDING = auto()
+    """Its end is proposed."""
+    LEFT = auto()
+    """It ended, or the code doesn't fit it; this child is done with it."""
+
+
+class _EndOfLog:
+    """Its place in the inbox is where the run goes live."""
+
+
+class Drive:
+    """The drive of one run; every method takes in one thing that happened and may add effects for ``effects()``."""
+
+    def __init__(
+        self, run: RunId, *, last_seq: int, repository: str, workflow: Workflow, limits: Limits, program: MakeProgram
+    ) -> None:
+        self.run = run
+        self._last_seq = last_seq
+        self._repository = repository
+        self._workflow = workflow
+        self._limits = limits
+        self._make_program = program
+        self._phase = Phase.REPLAYING
+        self._seq = 0
+        self._inbox: deque[ev.AnyEvent | _EndOfLog] = deque()
+        self._awaited: str | None = None
+        self._blobs: dict[str, bytes] = {}
+        self._unkept: dict[str, list[tuple[ev.AnyEvent, ...]]] = {}
+        self._calls = Calls()
+        self._program: Program | None = None
+        self._rest: Rest | None = None
+        self._started: ev.RunStarted | None = None
+        self._effects: list[fx.Effect] = []
+
+    @property
+    def seq(self) -> int:
+        """Of the newest event that the code was given."""
+        return self._seq
+
+    @property
+    def phase(self) -> Phase:
+        """Where the run stands."""
+        return self._phase
+
+    @property
+    def rest(self) -> Rest | None:
+        """How the code stands; None while it is at work, or not begun."""
+        return self._rest
+
+    def effects(self) -> tuple[fx.Effect, ...]:
+        """What is to be done now, in order; each is given out once."""
+        found, self._effects = tuple(self._effects), []
+        return found
+
+    # --- what happened ---------------------------------------------------------------------------------------------
+
+    def page(self, events: Iterable[ev.AnyEvent]) -> None:
+        """A page of the log arrived."""
+        self._inbox.extend(events)
+        self._effects.append(fx.Credit())
+        self._pump()
+
+    def live(self) -> None:
+        """The log is complete."""
+        self._inbox.append(_EndOfLog())
+        self._pump()
+
+    def committed(self, events: Iterable[ev.AnyEvent]) -> None:
+        """The run's log grew."""
+        self._inbox.extend(events)
+        self._pump()
+
+    def fetched(self, sha256: str, raw: bytes) -> None:
+        """A blob or mail arrived. Raises HostBroke when it isn't the one that was asked for."""
+        if hashlib.sha256(raw).hexdigest() != sha256:
+            raise HostBroke(f"{self.run}: the blob {sha256[:12]}… came with other bytes")
+        self._blobs[sha256] = raw
+        self._pump()
+
+    def kept(self, sha256: str, refused: str | None) -> None:
+        """A large value is stored, so the events that name it can be proposed; or it was refused."""
+        for events in self._unkept.pop(sha256, ()):
+            if refused is None:
+                self._append(events)
+            else:
+                self._fail(ValueNotStorable("$", f"the host refused to keep it: {refused}"))
+
+    def turned(self, turn: Turn) -> None:
+        """The code, in a thread of its own, has come to rest."""
+        self._take_turn(turn)
+        self._pump()
+
+    def appended(self, events: tuple[ev.AnyEvent, ...], refused: str | None, code: str) -> None:
+        """The host answered an Append."""
+        if self._phase is Phase.LEFT:
+            return
+        if refused is None:
+            for step in self._calls.tries(events) if self._phase is not Phase.ENDING else ():
+                self._begin(step)
+        elif code == "paused":
+            for event in events:
+                self._calls.refused(ev.call_of(event) or CallId(""))
+            self._phase = Phase.HELD  # until RunUnpaused; then all of it is proposed again
+        elif code == "terminal" or any(isinstance(event, ev.TERMINAL) for event in events):
+            self._leave(f"the host refused: {refused}")
+        else:
+            self._fail(RuntimeError(f"the host refused what the workflow did: {refused}"))
+
+    def mailed(self, call: CallId, refused: str | None) -> None:
+        """The host answered an Ask. Its outcome is an event; a refusal leaves none, so the run can't go on."""
+        if refused is None or self._phase in (Phase.LEFT, Phase.ENDING):
+            return
+        self._calls.refused(call)
+        if self._phase is Phase.LIVE:
+            self._fail(SendRefused(refused))
+
+    def body_ended(self, step: Try, end: fx.BodyEnd) -> None:
+        """A body returned or raised: this is recorded, and reaches the code only when that is committed."""
+        if self._phase in (Phase.LEFT, Phase.ENDING):
+            return
+        match end:
+            case fx.Completed(raw):
+                self._completed(step, raw)
+            case fx.Errored(fault, answer):
+                self._errored(step, fault, answer=answer)
+            case _:
+                assert_never(end)
+
+    # --- the log ---------------------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        try:
+            while self._inbox and self._phase is not Phase.LEFT and (self._rest is not None or self._program is None):
+                head = self._inbox[0]
+                if isinstance(head, _EndOfLog):
+                    self._inbox.popleft()
+                    self._go_live()
+                    continue
+                needed = outcomes.blob_of(head)
+                if needed is not None and needed not in self._blobs:
+                    if self._awaited != needed:
+                        self._awaited = needed
+                        self._effects.append(fx.Fetch(needed))
+                    break
+                self._inbox.popleft()
+                self._take(head, b"" if needed is None else self._blobs.pop(needed))
+            self._propose()
+        except Mismatch as difference:
+            self._effects.append(fx.Pause(f"{difference}"))
+            self._leave(f"paused: {difference}")
+
+    def _take(self, event: ev.AnyEvent, blob: bytes) -> None:
+        if event.seq != self._seq + 1:
+            raise HostBroke(f"{self.run}: event {event.seq} came after {self._seq}")
+        self._seq = event.seq
+        self._awaited = None
+        match event:
+            case ev.RunStarted():
+                self._start(event, blob)
+            case ev.RunPaused() if self._phase is Phase.LIVE:
+                self._phase = Phase.HELD
+            case ev.RunUnpaused() if self._phase is Phase.HELD:
+                self._phase = Phase.LIVE
+            case ev.RunCompleted() | ev.RunFailed():
+                if self._phase is Phase.REPLAYING:
+                    outcomes.check_end(event, blob, self._rest, self._workflow)
+                self._leave("it has ended")
+            case _:
+                reached = self._calls.record(event)
+                if reached is not None:
+                    self._deliver(reached, blob)
+
+    def _start(self, event: ev.RunStarted, mail: bytes) -> None:
+        self._started = event
+        body = self._workflow.body(outcomes.mail_of(mail))
+        self._rest = None
+        self._program = self._make_program(body, self._take_turn)
+        self._program.start(unstamp(event.at) / 1000)
+
+    def _deliver(self, reached: Reached, blob: bytes) -> None:
+        assert self._program is not None
+        outcome = outcomes.of(reached, blob)
+        self._rest = None
+        self._program.deliver(reached.call, outcome, unstamp(reached.event.at) / 1000)
+
+    def _take_turn(self, turn: Turn) -> None:
+        self._rest = turn.rest
+        self._calls.take(turn.commands)
+
+    def _go_live(self) -> None:
+        if self._seq != self._last_seq:
+            raise HostBroke(f"{self.run}: the log ends at {self._seq}, {self._last_seq} was announced")
+        self._phase = Phase.LIVE
+        for step in self._calls.adopt():
+            self._begin(step)
+        for call, attempt in tuple(self._calls.without_back_off()):
+            self._append(self._back_off(call, attempt))
+
+    # --- what the code wants ---------------------------------------------------------------------------------------
+
+    def _propose(self) -> None:
+        if self._phase is not Phase.LIVE or self._rest is None:
+            return
+        events: list[ev.AnyEvent] = []
+        for proposal in self._calls.proposals(self._seq):
+            if isinstance(proposal, Mailing):
+                self._effects.append(fx.Ask(proposal.call, proposal.request))
+            else:
+                events.append(proposal)
+        if events:
+            self._append(tuple(events))
+        match self._rest:
+            case Finished(outcome, unread):
+                self._end(outcomes.end(outcome, unread, self._workflow, self._limits))
+            case Stuck():
+                self._fail(
+                    NotReplayable(
+                        "waiting for something that no step, timer or mail brings",
+                        "await steps, sleep(), receive() or approve(), or tasks that do",
+                    )
+                )
+            case Waiting():
+                pass
+            case _:
+                assert_never(self._rest)
+
+    def _end(self, event: ev.RunCompleted | ev.RunFailed) -> None:
+        self._phase = Phase.ENDING
+        self._record(event)
+
+    def _fail(self, error: BaseException) -> None:
+        self._end(ev.RunFailed(error=faults.of_run(error)))
+
+    def _completed(self, step: Try, raw: bytes) -> None:
+        self._record(ev.StepCompleted(call=step.call, attempt=step.attempt, output=ev.Value(inline=Raw(raw))))
+
+    def _errored(self, step: Try, fault: ev.Fault, *, answer: bool) -> None:
+        wanted = not isinstance(self._calls.state(step.call), Orphan)
+        final = answer or not wanted or step.attempt > step.request.spec.retries
+        failed = ev.StepFailed(call=step.call, attempt=step.attempt, error=fault, final=final)
+        self._append((failed,) if final else (failed, *self._back_off(step.call, step.attempt)))
+
+    def _back_off(self, call: CallId, attempt: int) -> tuple[ev.AnyEvent, ...]:
+        timer = f"{call}/{attempt + 1}"
+        delay = min(self._limits.retry_first * 2.0 ** min(attempt - 1, 60), self._limits.retry_cap)
+        return (
+            ev.TimerSet(call=call, timer=timer, delay=delay, seen=self._seq),
+            ev.AttemptScheduled(call=call, attempt=attempt + 1, timer=timer),
+        )
+
+    def _begin(self, step: Try) -> None:
+        assert self._started is not None
+        self._effects.append(fx.Body(step, idempotency_key(self._repository, self._started.origin, step.call)))
+
+    def _record(self, event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed) -> None:
+        """Propose an event that may hold a large value; that is stored first, and named by its hash."""
+        slim, raw = outcomes.slimmed(event, self._limits.inline)
+        if raw is None:
+            self._append((slim,))
+            return
+        sha256 = hashlib.sha256(raw).hexdigest()
+        self._blobs[sha256] = raw  # the event comes back, and then the value is at hand
+        self._unkept.setdefault(sha256, []).append((slim,))
+        self._effects.append(fx.Keep(sha256, raw))
+
+    def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
+        self._effects.append(fx.Append(events))
+
+    def _leave(self, reason: str) -> None:
+        self._phase = Phase.LEFT
+        self._inbox.clear()
+        if self._program is not None:
+            self._program.drop()
+        self._effects.append(fx.Leave(reason))

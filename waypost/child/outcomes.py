@@ -1,0 +1,144 @@
+"""Between the log's events and what the code sees of them: outcomes one way, ends and large values the other.
+
+Pure: a mail or blob that an event names is handed in as bytes.
+"""
+
+import hashlib
+
+import msgspec
+from msgspec import UNSET
+
+from waypost.authoring.calls import Verdict
+from waypost.authoring.errors import DeadlinePassed, SendRefused
+from waypost.authoring.requests import AwaitDecision, CallStep, Request, Sleep
+from waypost.authoring.workflow import Workflow
+from waypost.child import faults
+from waypost.child.calls import Reached
+from waypost.child.errors import HostBroke, Mismatch
+from waypost.child.program import Finished, Gave, Outcome, Raised, Rest
+from waypost.child.replay import shown
+from waypost.model import events as ev
+from waypost.model.ids import CallId
+from waypost.model.limits import Limits
+from waypost.model.mail import Mail, parse
+from waypost.model.values import ValueNotStorable
+
+
+def blob_of(event: ev.AnyEvent) -> str | None:
+    """SHA-256 of the blob or mail without which the event can't be taken."""
+    match event:
+        case ev.RunStarted():
+            return event.mail.sha256
+        case ev.SignalReceived() if event.decision is UNSET and event.mail is not UNSET:
+            return event.mail.sha256
+        case ev.StepCompleted() if event.output.blob is not UNSET:
+            return event.output.blob
+        case ev.RunCompleted() if event.result.blob is not UNSET:
+            return event.result.blob
+        case _:
+            return None
+
+
+def mail_of(raw: bytes) -> Mail:
+    """A mail as the code gets it."""
+    return parse(raw)
+
+
+def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: PLR0911 - one arm per kind of event
+    """What the code is given for an event. Raises Mismatch for a recorded value that its annotation doesn't fit."""
+    request, event = reached.request, reached.event
+    match event:
+        case ev.StepCompleted() if isinstance(request, CallStep):
+            try:
+                return Gave(request.spec.codec.load(_raw(event.output, blob)))
+            except ValueNotStorable as changed:
+                now = f"step {request.spec.name} with another return annotation ({changed.why})"
+                raise Mismatch(reached.call, f"a result of step {request.spec.name}", now) from None
+        case ev.StepFailed() if isinstance(request, CallStep):
+            return Raised(faults.rebuilt(event.error, request.spec))
+        case ev.TimerFired():
+            return _timed(request)
+        case ev.SignalReceived() if event.decision is not UNSET:
+            made = event.decision
+            return Gave(Verdict(made.approved, made.by, made.text, made.via))
+        case ev.SignalReceived():
+            return Gave(mail_of(blob))
+        case ev.MailQueued():
+            return Gave(event.message_id)
+        case ev.MailFailed():
+            return Raised(SendRefused(event.reason))
+        case _:
+            raise HostBroke(f"{shown(event)} at {reached.call} is no outcome")
+
+
+def end(
+    outcome: Outcome, unread: tuple[CallId, ...], workflow: Workflow, limits: Limits
+) -> ev.RunCompleted | ev.RunFailed:
+    """The terminal event of a function that returned or raised."""
+    match outcome:
+        case Gave(value):
+            try:
+                stored = workflow.result.store(value, limit=limits.value)
+            except ValueNotStorable as refused:
+                return ev.RunFailed(error=faults.of_run(refused), unread=unread)
+            return ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(stored.raw)), unread=unread)
+        case Raised(error):
+            return ev.RunFailed(error=faults.of_run(error), unread=unread)
+
+
+def check_end(event: ev.RunCompleted | ev.RunFailed, blob: bytes, rest: Rest | None, workflow: Workflow) -> None:
+    """Compare a recorded end with the code's own. Raises Mismatch."""
+    if not isinstance(rest, Finished):
+        raise Mismatch("the end", shown(event), "more: the function has not returned")
+    own = end(rest.outcome, rest.unread, workflow, Limits())
+    match event, own:
+        case ev.RunCompleted(), ev.RunCompleted():
+            same = _raw(event.result, blob) == _raw(own.result, b"")
+        case ev.RunFailed(), ev.RunFailed():
+            same = (event.error.type, event.error.message) == (own.error.type, own.error.message)
+        case _:
+            same = False
+    if not same:
+        raise Mismatch("the end", _end_in_words(event, blob), _end_in_words(own, b""))
+
+
+def slimmed(event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed, inline: int) -> tuple[ev.AnyEvent, bytes | None]:
+    """The event with its value named by hash where that is over ``inline`` bytes, and the value's JSON then."""
+    match event:
+        case ev.StepCompleted():
+            raw = _raw(event.output, b"")
+            if len(raw) > inline:
+                return msgspec.structs.replace(event, output=_named(raw)), raw
+        case ev.RunCompleted():
+            raw = _raw(event.result, b"")
+            if len(raw) > inline:
+                return msgspec.structs.replace(event, result=_named(raw)), raw
+        case ev.RunFailed():
+            pass
+    return event, None
+
+
+def _timed(request: Request) -> Outcome:
+    match request:
+        case AwaitDecision(title):
+            return Raised(DeadlinePassed(title))
+        case Sleep():
+            return Gave(None)
+        case _:
+            return Raised(DeadlinePassed("the run's next mail"))
+
+
+def _raw(value: ev.Value, blob: bytes) -> bytes:
+    return bytes(value.inline) if value.inline is not UNSET else blob
+
+
+def _named(raw: bytes) -> ev.Value:
+    return ev.Value(blob=hashlib.sha256(raw).hexdigest())
+
+
+def _end_in_words(event: ev.RunCompleted | ev.RunFailed, blob: bytes) -> str:
+    match event:
+        case ev.RunCompleted():
+            return f"the result {_raw(event.result, blob)[:200].decode(errors='replace')}"
+        case ev.RunFailed():
+            return f"the error {event.error.type}: {event.error.message[:200]}"

@@ -1,0 +1,297 @@
+"""The workflow thread: takes one note after another from the mailbox, drives the runs, performs their effects.
+
+Frames for a run that this child doesn't have, or has left, are ignored: they were on their way when it was left. A
+second ``run.start`` of one run is ignored, too. Anything else that the host shouldn't say ends the child (HostBroke).
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from queue import Empty
+from typing import Any, assert_never
+
+from msgspec import UNSET
+
+from ipc.messages import (
+    AppendRequest,
+    AppendResponse,
+    Attached,
+    BlobChunk,
+    BlobGet,
+    BlobPut,
+    BlobStored,
+    EventsCommitted,
+    GrantsUpdated,
+    OutboundMessage,
+    OutboundResult,
+    PauseRequest,
+    PauseResult,
+    Progress,
+    RunLive,
+    RunLog,
+    RunLogCredit,
+    RunStart,
+    Shutdown,
+    ToChild,
+)
+from waypost.authoring.requests import Send
+from waypost.authoring.workflow import Workflow
+from waypost.child import effects as fx
+from waypost.child.bodies import Bodies
+from waypost.child.drive import Drive, MakeProgram
+from waypost.child.errors import HostBroke
+from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded
+from waypost.child.program import Program, Turn
+from waypost.child.wire import Answer, Wire, optional
+from waypost.model import events as ev
+from waypost.model.errors import Invalid
+from waypost.model.ids import RunId
+from waypost.model.limits import Limits
+
+_log = logging.getLogger(__name__)
+
+FRAME_ROOM = 1024 * 1024
+"""Bytes of events that one append carries."""
+FRAME_EVENTS = 1000
+NOTES_AT_ONCE = 256
+TEXT = 262_144
+EX_PROTOCOL = 76
+"""Exit code (sysexits.h): the other side broke the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Why the child ends: its exit code and a line for its log (empty: as it should)."""
+
+    code: int
+    reason: str
+
+
+class Runtime:
+    """All runs of one child. ``workflow`` is None where the user's file didn't load: then every run is left alone."""
+
+    def __init__(
+        self, workflow: Workflow | None, *, wire: Wire, bodies: Bodies, mailbox: Mailbox, limits: Limits
+    ) -> None:
+        self._workflow = workflow
+        self._wire = wire
+        self._bodies = bodies
+        self._mailbox = mailbox
+        self._limits = limits
+        self._drives: dict[RunId, Drive] = {}
+        self._seen: set[RunId] = set()
+        self._grants: dict[str, str] = {}
+
+    def serve(self) -> Leaving:
+        """Take notes until there is a reason to leave. Raises OSError, IpcError when the host can't be written to."""
+        while True:
+            for note in self._notes():
+                try:
+                    leaving = self._take(note)
+                except (HostBroke, Invalid) as broken:
+                    return Leaving(EX_PROTOCOL, f"{broken}")
+                if leaving is not None:
+                    return leaving
+            for drive in tuple(self._drives.values()):
+                for effect in _merged(drive.effects()):
+                    self._perform(drive, effect)
+
+    def _notes(self) -> Iterator[Note]:
+        """At least one note, and those that are there already: what they lead to can then travel together."""
+        yield self._mailbox.get()
+        for _ in range(NOTES_AT_ONCE):
+            try:
+                yield self._mailbox.get_nowait()
+            except Empty:
+                return
+
+    # --- in --------------------------------------------------------------------------------------------------------
+
+    def _take(self, note: Note) -> Leaving | None:
+        match note:
+            case Arrived(message):
+                return self._hear(message)
+            case BodyEnded(run, step, end):
+                if run in self._drives:
+                    self._drives[run].body_ended(step, end)
+            case TurnEnded(run, turn):
+                if run in self._drives:
+                    self._drives[run].turned(turn)
+            case Reported(run, call, text):
+                if run in self._drives:
+                    self._wire.report(Progress(run=run, call=call, seq=self._drives[run].seq, text=text))
+            case ChannelClosed(reason):
+                return Leaving(EX_PROTOCOL if reason else 0, reason)
+            case _:
+                assert_never(note)
+        return None
+
+    def _hear(self, message: ToChild) -> Leaving | None:
+        match message:
+            case GrantsUpdated():
+                self._grants[message.run] = message.sha256
+            case RunStart():
+                self._start(message)
+            case RunLog() | RunLive() | EventsCommitted():
+                self._grow(message)
+            case AppendResponse() | BlobChunk() | BlobStored() | OutboundResult() | PauseResult():
+                self._wire.answered(message)
+            case Shutdown():
+                return Leaving(0, "")
+            case _:
+                assert_never(message)
+        return None
+
+    def _start(self, start: RunStart) -> None:
+        run = RunId(start.run)
+        if run in self._seen or self._workflow is None:
+            return
+        if self._grants.get(run) != start.grants:
+            raise HostBroke(f"{run} was started under grants that this child wasn't told of")
+        self._seen.add(run)
+        self._drives[run] = Drive(
+            run,
+            last_seq=start.last_seq,
+            repository=start.repository,
+            workflow=self._workflow,
+            limits=self._limits,
+            program=self._program_maker(run, self._workflow),
+        )
+
+    def _grow(self, message: RunLog | RunLive | EventsCommitted) -> None:
+        drive = self._drives.get(RunId(message.run))
+        if drive is None:
+            return
+        match message:
+            case RunLog():
+                drive.page(map(ev.decode, message.events))
+            case RunLive():
+                drive.live()
+            case EventsCommitted():
+                drive.committed(map(ev.decode, message.events))
+
+    def _program_maker(self, run: RunId, workflow: Workflow) -> MakeProgram:
+        def make(body: Callable[[], Any], on_turn: Callable[[Turn], None]) -> Program:
+            if workflow.asynchronous:
+                from waypost.child.loop import WorkflowLoop  # asyncio costs a child that only waits
+
+                return WorkflowLoop.create(body, on_turn)
+            from waypost.child.thread_run import ThreadRun
+
+            return ThreadRun(f"waypost-{run}", body, lambda turn: self._mailbox.put(TurnEnded(run, turn)))
+
+        return make
+
+    # --- out -------------------------------------------------------------------------------------------------------
+
+    def _perform(self, drive: Drive, effect: fx.Effect) -> None:
+        run = drive.run
+        match effect:
+            case fx.Append(events):
+                for part in _parts(events):
+                    self._append(drive, part)
+            case fx.Ask(call, mail):
+                self._wire.ask(
+                    lambda id_: (_outbound(id_, run, call, mail),), _told(lambda why: drive.mailed(call, why))
+                )
+            case fx.Fetch(sha256):
+                self._wire.ask(
+                    lambda id_: (BlobGet(id=id_, run=run, sha256=sha256),),
+                    lambda answer: drive.fetched(sha256, _blob(answer)),
+                )
+            case fx.Keep(sha256, raw):
+                self._wire.ask(
+                    lambda id_: tuple(_puts(id_, run, sha256, raw, self._limits.chunk)),
+                    _told(lambda why: drive.kept(sha256, why)),
+                )
+            case fx.Body():
+                self._bodies.start(run, effect)
+            case fx.Pause(detail):
+                self._wire.ask(
+                    lambda id_: (PauseRequest(id=id_, run=run, code="code-changed", detail=detail[:TEXT]),),
+                    lambda _: None,
+                )
+            case fx.Credit():
+                self._wire.send(RunLogCredit(run=run))
+            case fx.Leave(reason):
+                _log.info("%s: %s", run, reason)
+                self._drives.pop(run, None)
+            case _:
+                assert_never(effect)
+
+    def _append(self, drive: Drive, events: tuple[ev.AnyEvent, ...]) -> None:
+        raw = tuple(map(ev.proposed, events))
+
+        def heard(answer: Answer) -> None:
+            if not isinstance(answer, AppendResponse):
+                raise HostBroke(f"an append was answered by {type(answer).__name__}")
+            drive.appended(events, optional(answer.refused), optional(answer.code) or "")
+
+        self._wire.ask(lambda id_: (AppendRequest(id=id_, run=drive.run, events=raw),), heard)
+
+
+def _merged(effects: Iterable[fx.Effect]) -> Iterator[fx.Effect]:
+    """Let results that are recorded one after another travel together. They are legal whenever each one is."""
+    results: list[ev.AnyEvent] = []
+    for effect in effects:
+        if isinstance(effect, fx.Append) and isinstance(effect.events[0], ev.StepCompleted | ev.StepFailed):
+            results.extend(effect.events)
+            continue
+        if results:
+            yield fx.Append(tuple(results))
+            results = []
+        yield effect
+    if results:
+        yield fx.Append(tuple(results))
+
+
+def _parts(events: tuple[ev.AnyEvent, ...]) -> Iterator[tuple[ev.AnyEvent, ...]]:
+    """Cut a batch where it wouldn't fit into a frame."""
+    part: list[ev.AnyEvent] = []
+    room = FRAME_ROOM
+    for event in events:
+        size = len(ev.proposed(event))
+        if part and (size > room or len(part) == FRAME_EVENTS):
+            yield tuple(part)
+            part, room = [], FRAME_ROOM
+        part.append(event)
+        room -= size
+    yield tuple(part)
+
+
+def _outbound(id_: int, run: RunId, call: str, mail: Send) -> OutboundMessage:
+    return OutboundMessage(
+        id=id_,
+        run=run,
+        call=call,
+        to=mail.to,
+        subject=mail.subject,
+        text=mail.text,
+        reply_to_mail=UNSET if mail.reply_to is None else mail.reply_to,
+        attachments=tuple(
+            Attached(name=part.name, content_type=part.content_type, content=part.content) for part in mail.attachments
+        ),
+    )
+
+
+def _puts(id_: int, run: RunId, sha256: str, raw: bytes, chunk: int) -> Iterator[BlobPut]:
+    for offset in range(0, len(raw), chunk):
+        data = raw[offset : offset + chunk]
+        yield BlobPut(id=id_, run=run, sha256=sha256, offset=offset, data=data, last=offset + chunk >= len(raw))
+
+
+def _blob(answer: Answer) -> bytes:
+    if isinstance(answer, bytes):
+        return answer
+    raise HostBroke(f"a blob that an event names was not given: {optional(answer.refused)}")
+
+
+def _told(heard: Callable[[str | None], None]) -> Callable[[Answer], None]:
+    """For requests that are taken or refused."""
+
+    def take(answer: Answer) -> None:
+        if not isinstance(answer, BlobStored | OutboundResult):
+            raise HostBroke(f"a request was answered by {type(answer).__name__}")
+        heard(optional(answer.refused))
+
+    return take

@@ -1,0 +1,121 @@
+"""Both channels, from this child's end: frames out, requests and their answers, frames in by a thread of its own.
+
+Everything is sent by the workflow thread, so that the numbers on the frames follow the order of its decisions. At most
+``WINDOW`` requests are under way; further ones wait here and get their number when they leave.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from ipc import control, events
+from ipc.errors import IpcError, PeerError
+from ipc.frames import FrameReader
+from ipc.messages import AppendResponse, BlobChunk, BlobStored, Message, OutboundResult, PauseResult, ToChild
+from waypost.child.errors import HostBroke
+from waypost.child.mailbox import Arrived, ChannelClosed, Mailbox
+
+WINDOW = 200
+READ = 256 * 1024
+
+Answer: TypeAlias = AppendResponse | BlobStored | OutboundResult | PauseResult | bytes
+"""Bytes: the whole of a blob."""
+Make: TypeAlias = Callable[[int], tuple[Message, ...]]
+Heard: TypeAlias = Callable[[Answer], None]
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    heard: Heard
+    parts: bytearray = field(default_factory=bytearray)
+
+
+class Wire:
+    """The way to the host; for the workflow thread alone."""
+
+    def __init__(
+        self, control_fd: int, events_fd: int, *, control_sender: control.Sender, events_sender: events.Sender
+    ) -> None:
+        self._control_fd = control_fd
+        self._events_fd = events_fd
+        self._control = control_sender
+        self._events = events_sender
+        self._last = 0
+        self._under_way: dict[int, _UnderWay] = {}
+        self._waiting: deque[tuple[Make, Heard]] = deque()
+
+    def send(self, message: Message) -> None:
+        """Send a message on the control channel; waits for room, as the host always reads. Raises OSError, IpcError."""
+        _write(self._control_fd, self._control.seal(_plain(message)))
+
+    def report(self, message: Message) -> None:
+        """Send a message on the events channel. Raises OSError, IpcError."""
+        _write(self._events_fd, self._events.seal(_plain(message)))
+
+    def ask(self, make: Make, heard: Heard) -> None:
+        """Send a request, made with its number, now or when there is room; ``heard`` is called with its answer."""
+        self._waiting.append((make, heard))
+        self._let_out()
+
+    def answered(self, message: AppendResponse | BlobStored | OutboundResult | PauseResult | BlobChunk) -> None:
+        """Hand an answer to whoever asked. Raises HostBroke for an answer to nothing, or parts out of order."""
+        request = self._under_way.get(message.id)
+        if request is None:
+            raise HostBroke(f"the host answers request {message.id}, which isn't under way")
+        answer: Answer
+        if isinstance(message, BlobChunk):
+            if message.offset != len(request.parts):
+                raise HostBroke(f"a part of a blob at {message.offset} follows {len(request.parts)} bytes")
+            request.parts += message.data
+            if len(request.parts) < message.size:
+                return
+            answer = bytes(request.parts)
+        else:
+            answer = message
+        del self._under_way[message.id]
+        request.heard(answer)
+        self._let_out()
+
+    def _let_out(self) -> None:
+        while self._waiting and len(self._under_way) < WINDOW:
+            make, heard = self._waiting.popleft()
+            self._last += 1
+            self._under_way[self._last] = _UnderWay(heard)
+            for message in make(self._last):
+                self.send(message)
+
+
+def listen(fd: int, receiver: control.Receiver[ToChild], mailbox: Mailbox) -> None:
+    """Read frames until the channel ends, and put what they say into the mailbox. The body of the reader's thread."""
+    reader = FrameReader("control down")
+    try:
+        while data := os.read(fd, READ):
+            for body in reader.feed(data):
+                mailbox.put(Arrived(receiver.open(body)))
+        reader.finish()
+    except PeerError as broken:
+        mailbox.put(ChannelClosed(f"{broken}"))
+    except (OSError, IpcError) as failure:
+        mailbox.put(ChannelClosed(f"the control channel can't be read: {failure}"))
+    else:
+        mailbox.put(ChannelClosed(""))
+
+
+def optional(text: object) -> str | None:
+    """A field that may be unset, as text or None."""
+    return None if text is UNSET else str(text)
+
+
+def _plain(message: Message) -> object:
+    return msgspec.to_builtins(message, builtin_types=(bytes,))
+
+
+def _write(fd: int, frame: bytes) -> None:
+    rest = memoryview(frame)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
