@@ -71,7 +71,8 @@ class Store:
         self._objects = found.objects if found else SealedObjects(folder.objects)
         self._committer = f"waypost host <{key.fingerprint}>".encode()
         self._identity = functools.lru_cache(maxsize=64)(check_identity)
-        self._seen_flush, self._newest, self._oldest = self.flush_number, 0.0, 0.0
+        self._seen_flush, self._newest = self.flush_number, 0.0
+        self._oldest: float | None = None
         root = EMPTY_TREE if self._head is None else parse_commit(self._objects.read(Kind.COMMIT, self._head)).tree
         self._trees = Trees(self._objects.tree, root)
         self._journals = Journals(
@@ -243,10 +244,10 @@ class Store:
         """
         self._check()
         if not self._journals.unsealed:
-            self._oldest = 0.0
+            self._oldest = None
             self._seen_flush = self.flush_number
             return False
-        if self._oldest == 0.0:
+        if self._oldest is None:
             self._oldest = self._newest = now
         if self._seen_flush != self.flush_number:
             self._seen_flush, self._newest = self.flush_number, now
@@ -265,7 +266,7 @@ class Store:
             published = self._journals.seal(self.head)
             if published is not None:
                 self._trees.evict(published)
-        self._oldest = 0.0
+        self._oldest = None
 
     # --- inside ---
 
