@@ -1,1 +1,34 @@
-"""Placeholder map."""
+"""Git storage, the claim-check queue, the event log: one bare repository per deployment, one writer.
+
+Reading order, from the contract down:
+
+    messages      what the SubstrateActor is told, what it answers, what it publishes
+    actor         SubstrateActor: one mailbox around a ``Writer``
+    writer        visible, then durable: commits, flushes, answers
+    operations/   every write as a pure decision; principals (who may), routing (which run), index (what is in memory)
+    runlog        a run's log out of a tree; questions: pages, blobs, lists
+    reader        the same without a host; verify: is it whole, and whose
+    store         commits and flushes; below it trees, journal, pack, seal, recovery, disk
+    layout        where everything lies
+
+Imports run downwards in this list. ``layout``, ``messages`` and ``operations`` touch no thread, clock or file.
+"""
+
+from substrate.actor import SubstrateActor
+from substrate.errors import SubstrateError
+from substrate.keys import PublicKey, SigningKey
+from substrate.reader import Reader
+from substrate.settings import Settings, message_ids
+from substrate.verify import Report, verify
+
+__all__ = [
+    "PublicKey",
+    "Reader",
+    "Report",
+    "Settings",
+    "SigningKey",
+    "SubstrateActor",
+    "SubstrateError",
+    "message_ids",
+    "verify",
+]

@@ -81,6 +81,14 @@ class ForeignJournal(Damaged):
     """A journal holds flushes that join neither the history nor the journal before it: it belongs elsewhere."""
 
 
+class NoSuchRun(SubstrateError):
+    """The repository holds no run of this id."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"there is no run {run}", hint="`waypost runs` lists them")
+        self.run = run
+
+
 class Unsigned(Damaged):
     """A head that this host's key has not signed stands where one of ours must: the host never builds on it."""
 

@@ -1,0 +1,134 @@
+"""Read-only views of a repository, with or without a host at work on it: nothing on disk is touched.
+
+A ``Reader`` stands at one moment, the last durable flush when it was opened (storage §3, readers); open another to see
+what came later. Live and sealed runs read alike.
+"""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from substrate import layout, questions, runlog
+from substrate import state as files
+from substrate.errors import Damaged, NoSuchRun
+from substrate.index import Index
+from substrate.keys import PublicKey
+from substrate.messages import LogPage, RunLine
+from substrate.readview import ReadView, open_readonly
+from substrate.runlog import Known
+from waypost.model.errors import Invalid
+from waypost.model.ids import RunId
+from waypost.model.limits import DEFAULT, Limits
+from waypost.model.queue import Entry, decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """A deployment's repository at this moment. ``sealed`` is the flush that stock git sees."""
+
+    deployment: str
+    address: str
+    repository: str
+    epoch: int
+    generation: int
+    flush: int
+    flush_hash: str
+    sealed: int
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """A mail and where it stands: ``inbox``, ``processing`` or ``consumed``."""
+
+    place: str
+    entry: Entry
+    attempt: int
+
+
+class Reader:
+    """One repository at one moment. Every method may raise Damaged, naming the file that can't be read."""
+
+    def __init__(self, view: ReadView, limits: Limits = DEFAULT) -> None:
+        self._view, self._limits = view, limits
+
+    @classmethod
+    def open(cls, path: str | Path, key: PublicKey) -> "Reader":
+        """Look at a repository; ``key`` is the host's, which must have signed it.
+
+        Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned, OSError.
+        """
+        return cls(open_readonly(path, key))
+
+    def facts(self) -> Facts:
+        """What the repository is and how far it reaches."""
+        view = self._view
+        return Facts(
+            deployment=view.format.deployment,
+            address=view.format.address,
+            repository=view.repository_id,
+            epoch=view.format.epoch,
+            generation=self._state().generation,
+            flush=view.flush_number,
+            flush_hash=view.flush_hash,
+            sealed=view.sealed_number,
+            head=view.head,
+        )
+
+    def runs(self, limit: int = 1000) -> tuple[RunLine, ...]:
+        """Runs, newest first, those among them whose first mail is still queued."""
+        return questions.read_runs(self._index, limit)
+
+    def run(self, run: RunId) -> Known:
+        """A run's state and its newest seq. Raises NoSuchRun."""
+        known = runlog.load(self._view, run)
+        if not known.seq:
+            raise NoSuchRun(run)
+        return known
+
+    def log(self, run: RunId, *, after: int = 0) -> Iterator[bytes]:
+        """The stored events of a run with a seq above ``after``; none for a run that isn't there."""
+        return runlog.events(self._view, run, after=after)
+
+    def page(self, run: RunId, *, after: int = 0, limit: int) -> LogPage:
+        """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Raises NoSuchRun."""
+        last = self.run(run).seq
+        grants = self._view.read(layout.grants_path(run)) or b""
+        return LogPage(run, questions.page(self.log(run, after=after), limit), last, grants)
+
+    def blob(self, run: RunId, sha256: str) -> bytes | None:
+        """A value over the inline limit, by its hash; None where there is none."""
+        return questions.find_blob(self._view, run, sha256)
+
+    def mail(self, arrival: int) -> bytes | None:
+        """The raw bytes of an accepted mail."""
+        return self._view.read(layout.mail_path(arrival))
+
+    def queue(self, *, consumed: bool = False) -> Iterator[QueueLine]:
+        """Mails in inbox and processing, each by arrival; with ``consumed`` those within the horizon, too."""
+        address = self._view.format.address
+        for place in ("inbox", "processing"):
+            for directory, name in runlog.leaves(self._view, layout.queue_dir(address, place)):
+                yield self._line(place, f"{directory}/{name}")
+        for directory, name in runlog.leaves(self._view, layout.queue_dir(address, "consumed")) if consumed else ():
+            for file in self._view.entries(f"{directory}/{name}"):
+                yield self._line("consumed", f"{directory}/{name}/{file}")
+
+    def _line(self, place: str, path: str) -> QueueLine:
+        try:
+            entry = decode(self._view.read(path) or b"")
+        except Invalid as bad:
+            raise Damaged(path, bad.message) from None
+        attempt = layout.place_of(path).attempt
+        return QueueLine(place, entry, entry.attempt if attempt is None else attempt)
+
+    def _state(self) -> files.State:
+        try:
+            return files.decode_state(self._view.read(layout.STATE) or b"")
+        except Invalid as bad:
+            raise Damaged(layout.STATE, bad.message) from None
+
+    @functools.cached_property
+    def _index(self) -> Index:
+        return Index(self._view, self._view.format.address, self._limits)
