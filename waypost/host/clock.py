@@ -1,0 +1,107 @@
+"""The host's clock: both times read together, and one thread that wakes whoever asked to be woken.
+
+``ClockActor`` decides who is due; the timer thread only waits, on a queue, until there is something to look at. Wall
+deadlines are looked at again at least every second, so that a clock that is set forward, or back, is noticed.
+"""
+
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from waypost.acting import Next, Ref, Tell
+from waypost.host.alarms import Alarm, Alarms
+from waypost.model.times import Now
+from waypost.shell import Shell, tell
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """From the timer thread: the pause is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Effect: come back after ``seconds``; None: only when something new is asked for."""
+
+    seconds: float | None
+
+
+def read() -> Now:
+    """Both clocks at this moment."""
+    return Now(wall=time.time_ns() // 1_000_000, mono=time.monotonic())
+
+
+def advance(alarms: Alarms, message: Alarm | Elapsed, now: Now) -> Next[Alarms]:
+    """Wake who is due, and rest until the next deadline."""
+    match message:
+        case Alarm():
+            resting, alarms = alarms.pause(now), alarms.add(message)
+        case Elapsed():
+            resting = None
+        case _:
+            assert_never(message)
+    left, due = alarms.due(now)
+    wakes = tuple(Tell(alarm.ref, alarm.message) for alarm in due)
+    pause = left.pause(now)
+    if resting is not None and pause is not None and pause >= resting:
+        return Next(left, wakes)  # the rest that is under way ends no later
+    return Next(left, (*wakes, Rest(pause)))
+
+
+class ClockActor(Shell):
+    """Keeps the alarms. Use it through ``SystemClock``."""
+
+    def __init__(self, clock: "SystemClock", parent: Ref | None = None) -> None:
+        super().__init__("clock", Alarms(), advance, clock=clock, parent=parent)
+        self._rests: queue.SimpleQueue[float | Elapsed | None] = queue.SimpleQueue()
+        self._timer = threading.Thread(target=self._wait, name="timer", daemon=True)
+
+    def perform(self, effect: Any) -> None:
+        """Pass a pause on to the timer thread."""
+        match effect:
+            case Rest():
+                if self._timer.ident is None:
+                    self._timer.start()
+                self._rests.put(effect.seconds)
+            case _:
+                super().perform(effect)
+
+    def finish(self) -> None:
+        """End the timer thread."""
+        self._rests.put(Elapsed())
+
+    def _wait(self) -> None:
+        seconds: float | Elapsed | None = None
+        while not isinstance(seconds, Elapsed):
+            try:
+                seconds = self._rests.get(timeout=seconds)  # a newer pause replaces the one that is running
+            except queue.Empty:
+                seconds = None
+                tell(self.actor_ref, Elapsed())
+
+
+class SystemClock:
+    """The clock that everybody is given. Between ``start`` and ``stop`` it wakes; ``now`` works at any time."""
+
+    def __init__(self) -> None:
+        self._actor: Ref | None = None
+
+    def start(self, parent: Ref | None = None) -> "SystemClock":
+        """Start the actor and its thread; ``parent`` is told should it ever fail."""
+        self._actor = ClockActor.start(self, parent)
+        return self
+
+    def now(self) -> Now:
+        """Both clocks at this moment."""
+        return read()
+
+    def wake(self, ref: Ref, message: Any, *, mono: float | None = None, wall: int | None = None) -> None:
+        """Send ``message`` to ``ref`` at ``mono`` (seconds) or ``wall`` (Unix ms); at once if that has passed."""
+        tell(self._actor, Alarm(ref, message, mono, wall))
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Wake nobody any more. Raises pykka.Timeout when the actor doesn't end in ``timeout`` seconds."""
+        if self._actor is not None:
+            self._actor.stop(timeout=timeout)
