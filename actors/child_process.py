@@ -1,0 +1,226 @@
+"""ChildProcessActor: one child's process, keys and descriptors, around the decision in ``actors.logic.child_process``.
+
+It is started anew for every generation and ends with its child. The process is spawned by this actor's own thread,
+because the kernel ties a child to the thread that started it: should this actor ever fail, its child is killed.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from actors.logic.child_ears import Ears
+from actors.logic.child_outbox import Transmit
+from actors.logic.child_process import advance
+from actors.logic.child_requests import Submitted
+from actors.logic.child_states import (
+    Log,
+    Meet,
+    Message,
+    New,
+    Setup,
+    Signal,
+    Spawn,
+    State,
+    ToBroadcaster,
+    ToDispatch,
+    ToParent,
+)
+from actors.messages import (
+    BytesCame,
+    ChildProcessMessage,
+    DeploymentSpec,
+    Peers,
+    Role,
+    Spawned,
+    SpawnFailed,
+    WakeAt,
+)
+from ipc import spawn
+from ipc.control import Sender
+from ipc.environment import Anchors, child_environment
+from ipc.errors import IpcError
+from ipc.keys import SpawnKeys, mint
+from ipc.sealed import Direction
+from substrate.messages import Submit
+from waypost.acting import Clock, Next, Ref
+from waypost.model.ids import Generation
+from waypost.model.limits import DEFAULT, Limits
+from waypost.model.times import Now
+from waypost.shell import Shell, tell
+
+
+class Wire(Protocol):
+    """The host's side of one child's descriptors, served by the one I/O thread. Every call returns at once."""
+
+    def send(self, frame: bytes, *, report: bool) -> None:
+        """Write to the control channel; with ``report``, ``Written`` comes when all of it has left."""
+        ...
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the process, SIGKILL its whole group; never one that has been reaped."""
+        ...
+
+    def taken(self, channel: str, size: int) -> None:
+        """So much of what came has been dealt with; a channel that is far ahead isn't read meanwhile."""
+        ...
+
+    def release(self) -> None:
+        """Nobody listens any more: what still runs is killed and reaped, and everything is closed."""
+        ...
+
+
+class Wires(Protocol):
+    """The one I/O thread of a host (``waypost.host.wires``)."""
+
+    def adopt(self, spawned: spawn.Spawned, owner: Ref) -> Wire:
+        """Take over a child's descriptors. The owner is told BytesCame, Written, Stalled, and ProcessEnded last."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildCommand:
+    """How a child is started, and where its output goes.
+
+    ``environment``: the host's own, of which the child gets what `ipc.environment` says. ``output`` takes what the
+    child writes to stdout and stderr; it may not fail.
+    """
+
+    python: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    output: Callable[[bytes], None]
+    argv_prefix: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A child that was spawned: what is needed to talk with it."""
+
+    keys: SpawnKeys
+    ears: Ears
+    sender: Sender
+    wire: Wire
+
+
+class ChildProcessActor(Shell):
+    """The child of one generation; launched by ``Launch``, and by itself at an end once its child is."""
+
+    def __init__(
+        self,
+        spec: DeploymentSpec,
+        generation: Generation,
+        peers: Peers,
+        *,
+        command: ChildCommand,
+        wires: Wires,
+        clock: Clock,
+        parent: Ref | None = None,
+        limits: Limits = DEFAULT,
+    ) -> None:
+        self._setup = Setup(generation=generation, limits=limits)
+        super().__init__(
+            f"{spec.name}/{Role.CHILD}",
+            New(),
+            self._hear_and_advance,
+            clock=clock,
+            parent=parent,
+            incarnation=generation,
+        )
+        self._spec, self._command, self._wires, self._limits = spec, command, wires, limits
+        self._peers = peers
+        self._line: _Line | None = None
+
+    def _hear_and_advance(self, state: State, message: ChildProcessMessage, now: Now) -> Next[State]:
+        """The decision, with bytes turned into what they say first."""
+        if not isinstance(message, BytesCame):
+            return advance(self._setup, state, message, now)
+        effects: list[Any] = []  # the union of all effects; performed below by type
+        for said in self._hear(message):
+            following = advance(self._setup, state, said, now)
+            state = following.state
+            effects += following.effects
+        if self._line is not None:
+            self._line.wire.taken(message.channel, len(message.data))
+        return Next(state, tuple(effects))
+
+    def _hear(self, came: BytesCame) -> Any:  # an iterator over messages
+        if came.channel in {"control", "events"} and self._line is not None:
+            return self._line.ears.hear(came)
+        messages: tuple[Message, ...] = (came,)
+        return messages
+
+    def perform(self, effect: Any) -> None:  # noqa: C901, PLR0912 - one line per effect
+        """Carry out one effect."""
+        match effect:
+            case Transmit():
+                if self._line is not None:
+                    self._line.wire.send(self._line.sender.seal(effect.payload), report=effect.report)
+            case Submitted():
+                tell(
+                    self._peers.substrate,
+                    Submit(
+                        what=effect.what,
+                        stage=effect.stage,
+                        reply_to=self.actor_ref,
+                        correlation=effect.correlation,
+                    ),
+                )
+            case ToDispatch():
+                tell(self._peers.dispatch, effect.message)
+            case ToBroadcaster():
+                tell(self._peers.broadcaster, effect.message)
+            case ToParent():
+                tell(self._parent, effect.message)
+            case Log():
+                self._command.output(effect.data)
+            case Signal():
+                if self._line is not None:
+                    self._line.wire.signal(effect.number)
+            case WakeAt():
+                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+            case Meet():
+                self._peers = effect.peers
+            case Spawn():
+                self._spawn()
+            case _:
+                super().perform(effect)
+
+    def _spawn(self) -> None:
+        keys = mint()
+        spec, command = self._spec, self._command
+        anchors = Anchors(
+            channel_id=keys.channel_id,
+            host_key=keys.public_key,
+            deployment=spec.name,
+            definition=spec.definition,
+            address=spec.address,
+        )
+        try:
+            environment = child_environment(command.environment, anchors, listed=spec.env)
+            argv = spawn.command(command.python, command.arguments, parent=os.getpid(), argv_prefix=command.argv_prefix)
+            spawned = spawn.spawn(argv, environment, keys.for_child())
+        except IpcError as failure:
+            keys.wipe()
+            self.actor_ref.tell(SpawnFailed(f"{failure.message}; {failure.hint}"))
+            return
+        self.actor_ref.tell(Spawned(spawned.pid))  # before the first byte of it can come
+        self._line = _Line(
+            keys,
+            Ears(keys.channel_id, keys.events, self._limits),
+            Sender(
+                keys.signing,
+                keys.channel_id,
+                Direction.DOWN,
+                frame=self._limits.frame,
+                nesting=self._limits.nesting,
+            ),
+            self._wires.adopt(spawned, self.actor_ref),
+        )
+
+    def finish(self) -> None:
+        """Leave nothing behind: no process, no descriptor, no key."""
+        if self._line is not None:
+            self._line.wire.release()
+            self._line.keys.wipe()

@@ -1,0 +1,330 @@
+"""The life of one child: launched, greeted, served, asked to leave, killed, gone.
+
+A ``ChildExited`` leaves here exactly once, after the operating system has said that the process ended. Whatever the
+child does wrong leads down one road: its supervisor is told, its whole process group is killed. Pure.
+
+What the child says arrives as ``Heard``, already verified and typed (``actors.logic.child_ears``).
+"""
+
+import signal
+from dataclasses import replace
+from typing import assert_never
+
+from actors.errors import RuleBroken
+from actors.logic.child_outbox import Item, Transmit, pump, push, written
+from actors.logic.child_requests import Given, Submitted, answer, fetch, take
+from actors.logic.child_states import (
+    Alive,
+    Broke,
+    Doomed,
+    Gone,
+    Greeting,
+    Heard,
+    HungUp,
+    Killed,
+    Launching,
+    Leaving,
+    Log,
+    Meet,
+    Message,
+    New,
+    Setup,
+    Signal,
+    Spawn,
+    State,
+    Talking,
+    ToBroadcaster,
+    ToDispatch,
+    ToParent,
+)
+from actors.messages import (
+    BytesCame,
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    ExitReason,
+    Launch,
+    Peers,
+    ProcessEnded,
+    ProgressCame,
+    Send,
+    Spawned,
+    SpawnFailed,
+    Stalled,
+    Terminate,
+    WakeAt,
+    Woken,
+    Written,
+)
+from ipc.messages import FromChild, Progress, Ready, RunLogCredit, Shutdown, ToChild
+from substrate.messages import Done, Outcome, Refused, Withheld
+from waypost.acting import Halt, Next
+from waypost.model.errors import Invalid
+from waypost.model.ids import call_id, parse_run_id
+from waypost.model.times import Now
+
+_TAIL = 16 * 1024  # bytes of stderr that are kept for the reason of an exit
+_LINES = 20
+_LINE = 500
+_REASON = 1000
+
+
+KILL = Signal(signal.SIGKILL)
+TERM = Signal(signal.SIGTERM)
+PATIENCE = Woken(1)
+"""The one wake-up that is ever asked for: it means "still here? then SIGKILL"."""
+
+
+# --- the decision --------------------------------------------------------------------------------------------------
+
+
+def advance(  # noqa: PLR0911 - one return per state
+    setup: Setup, state: State, message: Message, now: Now
+) -> Next[State]:
+    """Decide what a message leads to."""
+    if isinstance(message, Peers):
+        return Next(state, (Meet(message),))
+    match state:
+        case New():
+            return _new(setup, state, message)
+        case Launching():
+            return _launching(setup, state, message)
+        case Doomed():
+            return _doomed(setup, state, message)
+        case Greeting():
+            return _greeting(setup, state, message, now)
+        case Talking():
+            return _talking(setup, state, message, now)
+        case Leaving():
+            return _leaving(setup, state, message)
+        case Killed():
+            return _killed(setup, state, message)
+        case Gone():
+            return Next(state)  # late news of a finished child is harmless
+        case _:
+            assert_never(state)
+
+
+def _new(setup: Setup, state: New, message: Message) -> Next[State]:
+    match message:
+        case Launch():
+            return Next(Launching(), (Spawn(),))
+        case Terminate():
+            return _never_was(setup, f"not started: {message.reason}")
+        case _:
+            return Next(state)  # nobody can mean this child yet
+
+
+def _launching(setup: Setup, state: Launching, message: Message) -> Next[State]:
+    match message:
+        case Spawned():
+            return Next(Greeting(message.pid))
+        case SpawnFailed():
+            return _never_was(setup, message.reason)
+        case Terminate():
+            return Next(Doomed())
+        case _:
+            return Next(state)
+
+
+def _doomed(setup: Setup, state: Doomed, message: Message) -> Next[State]:
+    match message:
+        case Spawned():
+            return Next(Killed(message.pid), (KILL,))
+        case SpawnFailed():
+            return _never_was(setup, message.reason)
+        case _:
+            return Next(state)
+
+
+def _greeting(setup: Setup, state: Greeting, message: Message, now: Now) -> Next[State]:
+    match message:
+        case Heard(Ready() as ready):
+            return _greeted(setup, state, ready)
+        case Heard():
+            return _violated(setup, state, "it spoke before it was ready")
+        case _:
+            return _alive(setup, state, message, now)
+
+
+def _greeted(setup: Setup, state: Greeting, ready: Ready) -> Next[State]:
+    match ready:
+        case Ready(error=str() as error):
+            hello = ChildReady(setup.generation, state.pid, "", error)
+        case Ready(code=str() as code):
+            hello = ChildReady(setup.generation, state.pid, code, "")
+        case _:
+            return _violated(setup, state, "its `ready` names neither code nor an error")
+    return Next(Talking(state.pid, state.tail), (ToParent(hello),))
+
+
+def _talking(setup: Setup, state: Talking, message: Message, now: Now) -> Next[State]:
+    match message:
+        case Heard():
+            return _heard(setup, state, message.message)
+        case Outcome():
+            return _answered(setup, state, message)
+        case Send():
+            return _pumped(setup, _pushed(setup, state, (message.payload,)))
+        case Written():
+            return _pumped(setup, replace(state, outbox=written(state.outbox)))
+        case _:
+            return _alive(setup, state, message, now)
+
+
+def _leaving(setup: Setup, state: Leaving, message: Message) -> Next[State]:
+    match message:
+        case Woken():
+            return _kill(state)
+        case Broke() | Stalled():
+            return _kill(state)  # its end has been asked for: nothing new to tell
+        case Terminate():
+            return Next(state, (TERM,))
+        case _:
+            return _ending(setup, state, message)
+
+
+def _killed(setup: Setup, state: Killed, message: Message) -> Next[State]:
+    return _ending(setup, state, message)
+
+
+# --- what several states share -------------------------------------------------------------------------------------
+
+
+def _alive(setup: Setup, state: Greeting | Talking, message: Message, now: Now) -> Next[State]:
+    match message:
+        case Broke():
+            return _violated(setup, state, message.reason)
+        case Stalled():
+            return _violated(setup, state, f"it left {message.unsent} bytes unread")
+        case HungUp():
+            # Mostly the first sign of an exit. A process that lives on without a channel is of no use.
+            return Next(Leaving(state.pid, state.tail), (_patience(setup, now),))
+        case Terminate():
+            farewell = Transmit(Shutdown(reason=message.reason[:_REASON]))
+            return Next(Leaving(state.pid, state.tail), (farewell, TERM, _patience(setup, now)))
+        case _:
+            return _ending(setup, state, message)
+
+
+def _ending(setup: Setup, state: Alive, message: Message) -> Next[State]:
+    match message:
+        case ProcessEnded():
+            exited = ChildExited(setup.generation, _reason(state, message))
+            return Next(Gone(), (ToParent(exited), Halt()))
+        case BytesCame("stdout"):
+            return Next(state, _logged(message.data))
+        case BytesCame("stderr"):
+            return Next(replace(state, tail=(state.tail + message.data)[-_TAIL:]), _logged(message.data))
+        case _:
+            return Next(state)  # too late to matter, or not for a child that is about to end
+
+
+def _logged(data: bytes) -> tuple[Log, ...]:
+    return (Log(data),) if data else ()  # the end of stdout is not the end of a child
+
+
+def _never_was(setup: Setup, why: str) -> Next[State]:
+    return Next(Gone(), (ToParent(ChildExited(setup.generation, ExitReason(failure=why))), Halt()))
+
+
+def _violated(setup: Setup, state: Greeting | Talking, reason: str) -> Next[State]:
+    told = ToParent(ChannelViolated(setup.generation, reason))
+    return Next(Killed(state.pid, state.tail), (told, KILL))
+
+
+def _kill(state: Talking | Leaving, why: str = "") -> Next[State]:
+    return Next(Killed(state.pid, state.tail, why), (KILL,))
+
+
+def _patience(setup: Setup, now: Now) -> WakeAt:
+    return WakeAt(PATIENCE, mono=now.mono + setup.limits.kill_grace)
+
+
+# --- requests and what is sent -------------------------------------------------------------------------------------
+
+
+def _heard(setup: Setup, state: Talking, message: FromChild | Progress) -> Next[State]:
+    match message:
+        case Ready():
+            return _violated(setup, state, "it was ready twice")
+        case RunLogCredit():
+            return Next(state, (ToDispatch(message),))
+        case Progress():
+            return _progress(setup, state, message)
+        case _:
+            try:
+                given = take(state.desk, message, generation=setup.generation, limits=setup.limits)
+            except RuleBroken as broken:
+                return _violated(setup, state, broken.reason)
+            return _served(setup, state, given)
+
+
+def _answered(setup: Setup, state: Talking, outcome: Outcome) -> Next[State]:
+    match outcome.result:
+        case Withheld() if outcome.correlation not in state.desk.open:
+            return Next(state)
+        case Withheld(reason):
+            # Its request can't be answered either way; the next generation asks again.
+            return _kill(state, f"the repository could not take its writes: {reason}")
+        case Done() | Refused() as result:
+            return _served(setup, state, answer(state.desk, outcome.correlation, result))
+        case _:
+            assert_never(outcome.result)
+
+
+def _served(setup: Setup, state: Talking, given: Given) -> Next[State]:
+    return _pumped(setup, _pushed(setup, replace(state, desk=given.desk), given.say), given.submit)
+
+
+def _pushed(setup: Setup, state: Talking, items: tuple[Item | ToChild, ...]) -> Talking:
+    outbox = state.outbox
+    for item in items:
+        outbox = push(outbox, item, page=setup.limits.page)
+    return replace(state, outbox=outbox)
+
+
+def _pumped(setup: Setup, state: Talking, submit: tuple[Submitted, ...] = ()) -> Next[State]:
+    """Let leave what may leave, and ask for the next blob once there is room for it."""
+    outbox, leaving = pump(state.outbox, chunk=setup.limits.chunk)
+    if outbox.light > setup.limits.unsent:
+        return _violated(setup, state, f"it left {outbox.light} bytes unread")
+    desk = state.desk
+    if not outbox.has_blob:
+        following = fetch(desk, generation=setup.generation)
+        desk, submit = following.desk, (*submit, *following.submit)
+    return Next(replace(state, desk=desk, outbox=outbox), (*submit, *leaving))
+
+
+def _progress(setup: Setup, state: Talking, progress: Progress) -> Next[State]:
+    try:
+        came = ProgressCame(parse_run_id(progress.run), call_id(progress.call), progress.seq, progress.text)
+    except Invalid as bad:
+        return _violated(setup, state, bad.message)
+    return Next(state, (ToBroadcaster(came),))
+
+
+# --- why it ended --------------------------------------------------------------------------------------------------
+
+
+def _reason(state: Alive, ended: ProcessEnded) -> ExitReason:
+    why = state.why if isinstance(state, Killed) else ""
+    lines = last_lines(state.tail)
+    if ended.status is None:
+        return ExitReason(failure=why or "ended; its exit status went to somebody else", stderr=lines)
+    if ended.signalled:
+        return ExitReason(signal=_name(ended.status), failure=why, stderr=lines)
+    return ExitReason(status=ended.status, failure=why, stderr=lines)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def last_lines(tail: bytes) -> tuple[str, ...]:
+    """The last lines of what a child wrote, safe to show: no control characters reach a terminal."""
+    lines = tail.decode(errors="replace").splitlines()[-_LINES:]
+    return tuple("".join(char if char.isprintable() else "?" for char in line[:_LINE]) for line in lines)

@@ -1,0 +1,311 @@
+"""What a child asks for: its requests become operations on the substrate, in the order in which they came.
+
+A request that is over a limit is refused alone; one that no honest runtime would make raises RuleBroken, which ends
+the channel. The child's word is never taken for who it is or which generation it has: both are the host's. Pure.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from msgspec import UNSET
+
+from actors.errors import RuleBroken
+from actors.logic.child_outbox import Blob, Item
+from ipc.messages import (
+    AppendRequest,
+    AppendResponse,
+    BlobGet,
+    BlobPut,
+    BlobStored,
+    OutboundMessage,
+    OutboundResult,
+    PauseRequest,
+    PauseResult,
+)
+from substrate.messages import (
+    Append,
+    Attachment,
+    Done,
+    Operation,
+    Pause,
+    PutBlob,
+    QueueMail,
+    ReadBlob,
+    Refused,
+    Stage,
+    WorkflowProcess,
+)
+from substrate.messages import Question as Reading
+from waypost.model import events as ev
+from waypost.model.errors import Invalid
+from waypost.model.ids import CallId, Generation, RunId, call_id, parse_run_id
+from waypost.model.limits import Limits
+
+Request: TypeAlias = AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest
+
+_WORDS = 2000  # of a refusal, for the child: enough for people, small enough for a frame
+
+
+# --- what is under way ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Appending:
+    """An append; ``blobs`` are the values that its events name."""
+
+    id: int
+    blobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """A value, whole, on its way into the substrate."""
+
+    id: int
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """A blob that was asked for."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mailing:
+    """A mail."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pausing:
+    """A pause."""
+
+    id: int
+
+
+UnderWay: TypeAlias = Appending | Storing | Fetching | Mailing | Pausing
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """A value whose parts are coming."""
+
+    run: RunId
+    sha256: str
+    size: int = 0
+    parts: tuple[bytes, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """A value that is refused once its last part has come; until then its parts are dropped."""
+
+    run: RunId
+    sha256: str
+    size: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The requests of one child, and nothing else of it."""
+
+    correlation: int = 0
+    """The last one that was given out."""
+    last: int = -1
+    """The highest id that the child has used."""
+    open: Mapping[int, UnderWay] = field(default_factory=dict)
+    """By correlation."""
+    parts: Mapping[int, Gathering | Spoiled] = field(default_factory=dict)
+    """By id."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """Sizes of values that are stored and not yet named by an event, by hash."""
+    queued: tuple[BlobGet, ...] = ()
+    """Blobs are fetched one at a time: each may weigh 64 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Effect: hand this to the substrate, answer wanted."""
+
+    correlation: int
+    what: Operation | Reading
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a request, or its answer, leads to: the new desk, operations, and what the child is told."""
+
+    desk: Desk
+    submit: tuple[Submitted, ...] = ()
+    say: tuple[Item, ...] = ()
+
+
+# --- in ------------------------------------------------------------------------------------------------------------
+
+
+def take(desk: Desk, request: Request, *, generation: Generation, limits: Limits) -> Given:
+    """Take a request in. Raises RuleBroken."""
+    continued = isinstance(request, BlobPut) and request.id in desk.parts
+    if not continued:
+        if request.id <= desk.last:
+            raise RuleBroken(f"request {request.id} follows request {desk.last}; ids only rise")
+        if len(desk.open) + len(desk.parts) + len(desk.queued) >= limits.requests:
+            raise RuleBroken(f"more than {limits.requests} requests are under way")
+        desk = replace(desk, last=request.id)
+    run = _run(request.run)
+    by = WorkflowProcess(generation)
+    match request:
+        case AppendRequest():
+            return _append(desk, request, run, by)
+        case BlobPut():
+            return _gather(desk, request, run, by, limits)
+        case BlobGet():
+            return Given(replace(desk, queued=(*desk.queued, request)))
+        case OutboundMessage():
+            return _submit(desk, Mailing(request.id), _mail(request, run, by), Stage.COMMITTED)
+        case PauseRequest():
+            pause = Pause(run=run, code=request.code, detail=request.detail, generation=generation)
+            return _submit(desk, Pausing(request.id), pause, Stage.COMMITTED)
+        case _:
+            assert_never(request)
+
+
+def fetch(desk: Desk, *, generation: Generation) -> Given:
+    """Ask for the next blob, if one is wanted and none is being fetched."""
+    if not desk.queued or any(isinstance(request, Fetching) for request in desk.open.values()):
+        return Given(desk)
+    first, *rest = desk.queued
+    question = ReadBlob(run=_run(first.run), sha256=first.sha256, by=WorkflowProcess(generation))
+    return _submit(replace(desk, queued=tuple(rest)), Fetching(first.id), question, Stage.COMMITTED)
+
+
+def _append(desk: Desk, request: AppendRequest, run: RunId, by: WorkflowProcess) -> Given:
+    try:
+        events = tuple(map(ev.decode, request.events))
+    except Invalid as bad:
+        raise RuleBroken(f"append.request {request.id}: {bad.message}") from None
+    leaves = any(isinstance(event, ev.StepStarted | ev.TERMINAL) for event in events)
+    # A step's body touches the world, and a run's end is told to it: both wait for the disk (storage §2).
+    stage = Stage.DURABLE if leaves else Stage.COMMITTED
+    return _submit(desk, Appending(request.id, ev.blobs(events)), Append(by=by, run=run, events=events), stage)
+
+
+def _mail(request: OutboundMessage, run: RunId, by: WorkflowProcess) -> QueueMail:
+    return QueueMail(
+        by=by,
+        run=run,
+        call=_call(request.call),
+        to=request.to,
+        subject=request.subject,
+        text=request.text,
+        reply_to_mail=None if request.reply_to_mail is UNSET else request.reply_to_mail,
+        attachments=tuple(
+            Attachment(name=file.name, content_type=file.content_type, content=file.content)
+            for file in request.attachments
+        ),
+    )
+
+
+def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: Limits) -> Given:
+    so_far = desk.parts.get(part.id, Gathering(run, part.sha256))
+    if (so_far.run, so_far.sha256, so_far.size) != (run, part.sha256, part.offset):
+        raise RuleBroken(f"blob.put {part.id}: a part at {part.offset} doesn't follow {so_far.size} bytes")
+    size = so_far.size + len(part.data)
+    match so_far:
+        case Gathering() if why := _too_much(desk, part, size, limits):
+            grown: Gathering | Spoiled = Spoiled(run, part.sha256, size, why)
+        case Gathering():
+            grown = replace(so_far, size=size, parts=(*so_far.parts, part.data) if part.data else so_far.parts)
+        case Spoiled():
+            grown = replace(so_far, size=size)
+        case _:
+            assert_never(so_far)
+    if not part.last:
+        return Given(replace(desk, parts={**desk.parts, part.id: grown}))
+    done = replace(desk, parts={id_: parts for id_, parts in desk.parts.items() if id_ != part.id})
+    if isinstance(grown, Spoiled):
+        return Given(done, say=(BlobStored(id=part.id, refused=grown.why),))
+    data = b"".join(grown.parts)
+    if hashlib.sha256(data).hexdigest() != part.sha256:
+        return Given(done, say=(BlobStored(id=part.id, refused="the value doesn't have the hash that names it"),))
+    operation = PutBlob(by=by, run=run, sha256=part.sha256, data=data)
+    return _submit(done, Storing(part.id, part.sha256, size), operation, Stage.COMMITTED)
+
+
+def _too_much(desk: Desk, part: BlobPut, size: int, limits: Limits) -> str:
+    if size > limits.value:
+        return f"a value of more than {limits.value} bytes can't be stored"
+    gathering = sum(other.size for id_, other in desk.parts.items() if id_ != part.id and isinstance(other, Gathering))
+    storing = sum(request.size for request in desk.open.values() if isinstance(request, Storing))
+    if size + gathering + storing + sum(desk.held.values()) > limits.unreferenced_blobs:
+        return f"more than {limits.unreferenced_blobs} bytes of values are stored that no event names yet"
+    return ""
+
+
+def _submit(desk: Desk, request: UnderWay, what: Operation | Reading, stage: Stage) -> Given:
+    correlation = desk.correlation + 1
+    after = replace(desk, correlation=correlation, open={**desk.open, correlation: request})
+    return Given(after, submit=(Submitted(correlation, what, stage),))
+
+
+def _run(text: str) -> RunId:
+    try:
+        return parse_run_id(text)
+    except Invalid as bad:
+        raise RuleBroken(bad.message) from None
+
+
+def _call(text: str) -> CallId:
+    try:
+        return call_id(text)
+    except Invalid as bad:
+        raise RuleBroken(bad.message) from None
+
+
+# --- out -----------------------------------------------------------------------------------------------------------
+
+
+def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
+    """What the child is told of a request's outcome; nothing for a correlation that isn't open."""
+    request = desk.open.get(correlation)
+    if request is None:
+        return Given(desk)
+    refused = UNSET if isinstance(result, Done) else result.why[:_WORDS]
+    said: Item
+    match request:
+        case Appending():
+            code = UNSET if isinstance(result, Done) else result.code
+            said = AppendResponse(id=request.id, refused=refused, code=code)
+        case Storing():
+            said = BlobStored(id=request.id, refused=refused)
+        case Fetching() if isinstance(result, Done):
+            said = Blob(request.id, result.value)
+        case Fetching():
+            said = BlobStored(id=request.id, refused=refused)
+        case Mailing():
+            said = OutboundResult(id=request.id, refused=refused)
+        case Pausing():
+            said = PauseResult(id=request.id, refused=refused)
+        case _:
+            assert_never(request)
+    left = {key: other for key, other in desk.open.items() if key != correlation}
+    held = _held(desk.held, request) if isinstance(result, Done) else desk.held
+    return Given(replace(desk, open=left, held=held), say=(said,))
+
+
+def _held(held: Mapping[str, int], done: UnderWay) -> Mapping[str, int]:
+    match done:
+        case Storing():
+            return {**held, done.sha256: done.size}
+        case Appending():
+            return {name: size for name, size in held.items() if name not in done.blobs}
+        case _:
+            return held

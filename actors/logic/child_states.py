@@ -1,0 +1,192 @@
+"""The states that a child goes through, what its decision hears beside the mailbox's messages, and its effects.
+
+Records only; ``actors.logic.child_process`` moves between them.
+"""
+
+import signal
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from actors.logic.child_outbox import Outbox
+from actors.logic.child_requests import Desk
+from actors.messages import (
+    BytesCame,
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    Launch,
+    Peers,
+    ProcessEnded,
+    ProgressCame,
+    Send,
+    Spawned,
+    SpawnFailed,
+    Stalled,
+    Terminate,
+    Woken,
+    Written,
+)
+from ipc.messages import FromChild, Progress, RunLogCredit
+from substrate.messages import Outcome
+from waypost.model.ids import Generation
+from waypost.model.limits import Limits
+
+# --- what the ears make of bytes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An authentic message of the child."""
+
+    message: FromChild | Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """A frame failed a check; nothing more is listened to."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HungUp:
+    """The child closed its control channel, or ended."""
+
+
+Message: TypeAlias = (
+    Launch
+    | Send
+    | Terminate
+    | Peers
+    | Spawned
+    | SpawnFailed
+    | BytesCame
+    | Heard
+    | Broke
+    | HungUp
+    | ProcessEnded
+    | Stalled
+    | Written
+    | Woken
+    | Outcome
+)
+
+
+# --- states --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """Nothing has been spawned yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launching:
+    """The spawn's outcome is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """As Launching, but the child isn't wanted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The process runs and hasn't said hello."""
+
+    pid: int
+    tail: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Talking:
+    """The process is served."""
+
+    pid: int
+    tail: bytes = field(default=b"", repr=False)
+    desk: Desk = field(default_factory=Desk)
+    outbox: Outbox = field(default_factory=Outbox)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Asked to leave, or alone with a closed channel; killed when patience ends. What it still says is dropped."""
+
+    pid: int
+    tail: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """SIGKILL is out. ``why``: for the exit's reason, where the host and not the child was the cause."""
+
+    pid: int
+    tail: bytes = field(default=b"", repr=False)
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Ended and reported."""
+
+
+Alive: TypeAlias = Greeting | Talking | Leaving | Killed
+State: TypeAlias = New | Launching | Doomed | Alive | Gone
+
+
+# --- effects beside Transmit, Submitted, WakeAt and Halt -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Make keys and a process; the outcome comes back as Spawned or SpawnFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Signal the process; SIGKILL goes to its whole group."""
+
+    number: signal.Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Append to the child's log file."""
+
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToParent:
+    """Tell the supervisor."""
+
+    message: ChildReady | ChildExited | ChannelViolated
+
+
+@dataclass(frozen=True, slots=True)
+class ToDispatch:
+    """Tell the DispatchActor."""
+
+    message: RunLogCredit
+
+
+@dataclass(frozen=True, slots=True)
+class ToBroadcaster:
+    """Tell the TerminalBroadcasterActor."""
+
+    message: ProgressCame
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """From now on these are the peers."""
+
+    peers: Peers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What doesn't change in the life of a child."""
+
+    generation: Generation
+    limits: Limits
