@@ -1,0 +1,311 @@
+"""The lifecycle of a deployment: open the repository, bring up a child, bring it up again, end in order.
+
+Never two children at once, and none before its generation is durable. Everybody outside talks to the repository
+through here, so mail is accepted in every state from which it can go on, kept in order while the repository is
+opening, and withheld with the reason where nothing runs. How a crew ends is ``supervisor_ending``. Pure.
+"""
+
+from dataclasses import replace
+from typing import assert_never
+
+from actors.errors import ActorsError
+from actors.logic.supervisor_effects import (
+    Announce,
+    Attend,
+    AttendAll,
+    Effect,
+    EndChild,
+    Enlist,
+    EnlistOutsiders,
+    Gone,
+    Hire,
+    LaunchChild,
+    Pass,
+    Up,
+)
+from actors.logic.supervisor_ending import ended, forwards, opening, stop, wind, withhold
+from actors.logic.supervisor_states import (
+    UNSUPERVISED,
+    Again,
+    Asker,
+    BackingOff,
+    Books,
+    Dismissing,
+    Down,
+    Early,
+    Ending,
+    Evicting,
+    Idle,
+    Lost,
+    Opening,
+    Raising,
+    Running,
+    Setup,
+    Starting,
+    State,
+    Stopped,
+    Told,
+    Unheard,
+    Unmanned,
+    describe,
+)
+from actors.messages import (
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    Describe,
+    Forward,
+    Role,
+    Start,
+    Stop,
+    SupervisorMessage,
+    Terminate,
+    WakeAt,
+    WatchRun,
+    Woken,
+)
+from substrate.messages import BeginGeneration, Done, Outcome, Refused, Snapshot, Withheld
+from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from waypost.model.times import Now
+
+EARLY = 256
+"""Forwards that are kept while the repository is opening; what comes after them is withheld."""
+
+_DOWN = {"disk": "storage-failed", "foreign": "damaged"}
+"""The substrate's codes for a refused opening that have another name here."""
+
+
+def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
+    """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
+    following = _decide(setup, state, message, now)
+    description = describe(setup, following.state)
+    if description == describe(setup, state):
+        return following
+    return Next(following.state, (*following.effects, Announce(description)))
+
+
+def _decide(  # noqa: PLR0911 - one return per kind of message
+    setup: Setup, state: State, message: SupervisorMessage, now: Now
+) -> Next[State]:
+    match message:
+        case Asked():
+            return _asked(setup, state, message, now)
+        case Forward():
+            asker: Asker = Unheard() if message.reply_to is None else Told(message.reply_to, message.correlation)
+            return _forward(state, Early(asker, message.what))
+        case Stop():
+            return stop(setup, state, (), now)
+        case WatchRun():
+            return Next(state, (Attend(message),))
+        case ActorEnded():
+            return ended(setup, state, message, now)
+        case Outcome() if message.correlation in state.books.asked:
+            return _answered(state, message)
+        case Start() | ChildReady() | ChildExited() | ChannelViolated() | Woken() | Outcome():
+            return _by_state(setup, state, message, now)
+        case _:
+            assert_never(message)
+
+
+_Internal = Start | ChildReady | ChildExited | ChannelViolated | Woken | Outcome
+
+
+def _by_state(  # noqa: PLR0911 - one return per state
+    setup: Setup, state: State, message: _Internal, now: Now
+) -> Next[State]:
+    match state:
+        case Idle():
+            return opening(state.books, state.early) if isinstance(message, Start) else Next(state)
+        case Opening():
+            return _opening(setup, state, message, now)
+        case Raising():
+            return _raising(setup, state, message, now)
+        case Starting():
+            return _starting(setup, state, message, now)
+        case Running():
+            return _running(setup, state, message, now)
+        case Evicting() | Dismissing():
+            return _leaving(setup, state, message, now)
+        case BackingOff():
+            return _raise(state.books) if message == Woken(state.wake) else Next(state)
+        case Ending():
+            return _ending(setup, state, message, now)
+        case Unmanned() | Stopped() | Down():
+            return Next(state)  # late news
+        case _:
+            assert_never(state)
+
+
+# --- up ------------------------------------------------------------------------------------------------------------
+
+
+def _opening(setup: Setup, state: Opening, message: _Internal, now: Now) -> Next[State]:
+    match message:
+        case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
+            return _opened(state, snapshot)
+        case Outcome(state.opened, Refused(code, why, hint)):
+            lost = Lost(_DOWN.get(code, code), f"{why}; {hint}" if hint else why)
+        case Outcome(state.opened, Withheld(reason)):
+            lost = Lost("storage-failed", f"{reason}; free or repair the disk, then start the host again")
+        case _:
+            return Next(state)
+    withheld = withhold(forwards(state.early), f"{lost.reason}: {lost.message}")
+    return wind(setup, state.books, (Role.SUBSTRATE,), lost, now, before=withheld)
+
+
+def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
+    books = replace(state.books, broadcaster=state.books.broadcaster + 1, generation=snapshot.generation)
+    rest = tuple(role for role in UNSUPERVISED if role is not Role.SUBSTRATE)
+    hired = (Hire(role, books.broadcaster if role is Role.BROADCASTER else books.incarnation) for role in rest)
+    effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), EnlistOutsiders(), AttendAll()]
+    for early in state.early:
+        books = replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: early.asker})
+        effects.append(Pass(books.last, early.what))
+    following = _raise(books)
+    return Next(following.state, (*effects, *following.effects))
+
+
+def _raise(books: Books) -> Next[State]:
+    books = replace(books, last=books.last + 1)
+    return Next(Raising(books, books.last), (Pass(books.last, BeginGeneration()),))
+
+
+def _raising(setup: Setup, state: Raising, message: _Internal, now: Now) -> Next[State]:
+    match message:
+        case Outcome(state.raised, Done(value=generation)):
+            books = replace(state.books, last=state.books.last + 1, generation=generation)
+            wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
+            return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+        case Outcome(state.raised, Refused() as refused):
+            return _back_off(setup, state.books, f"no new generation could be begun: {refused.why}", now)
+        case Outcome(state.raised, Withheld(reason)):
+            return _back_off(setup, state.books, f"no new generation could be begun: {reason}", now)
+        case _:
+            return Next(state)
+
+
+def _starting(setup: Setup, state: Starting, message: _Internal, now: Now) -> Next[State]:
+    generation = state.books.generation
+    match message:
+        case ChildReady(of, pid, code, error) if of == generation:
+            if error or code == setup.spec.code:
+                return Next(Running(state.books, pid, now.mono, error), (Up(generation, error),))
+            why = f"{setup.spec.file} was changed on disk; run `waypost run {setup.spec.file}` again"
+            return Next(Dismissing(state.books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
+        case ChildExited(of, reason) if of == generation:
+            return _back_off(setup, state.books, str(reason), now)
+        case ChannelViolated(of, reason) if of == generation:
+            return Next(Evicting(state.books, reason))
+        case Woken(state.deadline):
+            why = f"not ready within {setup.limits.ready_deadline:g} s"
+            return Next(Evicting(state.books, why), (EndChild(Terminate(why)),))
+        case _:
+            return Next(state)
+
+
+def _running(setup: Setup, state: Running, message: _Internal, now: Now) -> Next[State]:
+    generation = state.books.generation
+    stable = now.mono - state.since >= setup.limits.stable_after
+    books = replace(state.books, exits=0) if stable else state.books
+    gone = Gone(generation, unexpected=True)
+    match message:
+        case ChildExited(of, reason) if of == generation:
+            following = _back_off(setup, books, str(reason), now)
+            return Next(following.state, (gone, *following.effects))
+        case ChannelViolated(of, reason) if of == generation:
+            return Next(Evicting(books, reason), (gone,))
+        case _:
+            return Next(state)
+
+
+def _leaving(setup: Setup, state: Evicting | Dismissing, message: _Internal, now: Now) -> Next[State]:
+    match message:
+        case ChildExited(of) if of == state.books.generation:
+            if isinstance(state, Evicting):
+                return _back_off(setup, state.books, state.reason, now)
+            return Next(Unmanned(state.books, state.reason, state.message))
+        case _:
+            return Next(state)
+
+
+def _back_off(setup: Setup, books: Books, reason: str, now: Now) -> Next[State]:
+    limits = setup.limits
+    delay = min(limits.backoff_cap, limits.backoff_first * 2 ** min(books.exits, 32))
+    books = replace(books, last=books.last + 1, exits=books.exits + 1)
+    state = BackingOff(books, books.last, now.wall + round(delay * 1000), reason)
+    return Next(state, (WakeAt(Woken(books.last), mono=now.mono + delay),))
+
+
+def _ending(setup: Setup, state: Ending, message: _Internal, now: Now) -> Next[State]:
+    if message != Woken(state.deadline):
+        return Next(state)
+    head, *left = state.left
+    match state.then:
+        case Again():
+            # What hasn't ended may still write, or be a child that runs: nothing new may be started beside it.
+            why = f"{head} failed to end within {setup.limits.stop_deadline:g} s; start the host again"
+            then, withheld = Lost("host-fault", why), withhold(forwards(state.then.early), why)
+            return wind(setup, state.books, tuple(left), then, now, before=withheld)
+        case then:
+            return wind(setup, state.books, tuple(left), then, now)
+
+
+# --- questions -----------------------------------------------------------------------------------------------------
+
+
+def _asked(setup: Setup, state: State, asked: Asked, now: Now) -> Next[State]:
+    match asked.body:
+        case Describe():
+            return Next(state, (Reply(asked.token, describe(setup, state)),))
+        case Forward(what):
+            return _forward(state, Early(asked.token, what))
+        case Stop():
+            return stop(setup, state, (asked.token,), now)
+        case other:
+            error = ActorsError(
+                f"a supervisor can't be asked {type(other).__name__}", hint="ask Describe, Forward or Stop"
+            )
+            return Next(state, (Reply(asked.token, error),))
+
+
+def _forward(state: State, forward: Early) -> Next[State]:
+    match state:
+        case Idle() | Opening():
+            if len(state.early) >= EARLY:
+                return Next(state, withhold((forward.asker,), "the repository is still opening; try again"))
+            return Next(replace(state, early=(*state.early, forward)))
+        case Ending(then=Again() as again):
+            if len(again.early) >= EARLY:
+                return Next(state, withhold((forward.asker,), "the repository is being opened anew; try again"))
+            return Next(replace(state, then=replace(again, early=(*again.early, forward))))
+        case Ending() | Stopped() | Down():
+            return Next(state, withhold((forward.asker,), _why_not(state)))
+        case Raising() | Starting() | Running() | Evicting() | Dismissing() | BackingOff() | Unmanned():
+            books = state.books
+            books = replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: forward.asker})
+            return Next(replace(state, books=books), (Pass(books.last, forward.what),))
+        case _:
+            assert_never(state)
+
+
+def _why_not(state: Ending | Stopped | Down) -> str:
+    match state:
+        case Ending(then=Lost(reason, message)) | Down(reason=reason, message=message):
+            return f"the deployment is down ({reason}): {message}"
+        case _:
+            return "the deployment is stopped"
+
+
+def _answered(state: State, outcome: Outcome) -> Next[State]:
+    asker = state.books.asked[outcome.correlation]
+    asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
+    after = replace(state, books=replace(state.books, asked=asked))
+    match asker:
+        case int():
+            return Next(after, (Reply(asker, outcome.result),))
+        case Told():
+            return Next(after, (Tell(asker.reply_to, Outcome(asker.correlation, outcome.result)),))
+        case Unheard():
+            return Next(after)
+        case _:
+            assert_never(asker)

@@ -1,0 +1,201 @@
+"""How a crew ends: asked to, or because one of them failed; always in order, youngest first, each with a deadline.
+
+One for all: if one fails, the others end, too, and all are made anew from the log; only the broadcaster, which nobody
+depends on, is replaced alone. Failures that come too fast leave the deployment down. Pure.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from actors.logic.supervisor_effects import (
+    AttendAll,
+    Dismiss,
+    Effect,
+    EndChild,
+    Enlist,
+    Gone,
+    Hire,
+    Introduce,
+    OpenRepository,
+)
+from actors.logic.supervisor_states import (
+    WHOLE,
+    Again,
+    Asker,
+    Books,
+    Down,
+    Early,
+    Ending,
+    Idle,
+    Lost,
+    Opening,
+    Over,
+    Running,
+    Setup,
+    State,
+    Stopped,
+    Unheard,
+    crew_of,
+)
+from actors.messages import Role, Terminate, WakeAt, Woken
+from substrate.messages import Outcome, Withheld
+from waypost.acting import ActorEnded, Next, Reply, Tell
+from waypost.model.times import Now
+
+
+def opening(books: Books, early: tuple[Early, ...]) -> Next[State]:
+    """Begin, or begin anew: a substrate, which opens its repository."""
+    books = replace(books, last=books.last + 1, incarnation=books.incarnation + 1)
+    return Next(
+        Opening(books, books.last, early), (Hire(Role.SUBSTRATE, books.incarnation), OpenRepository(books.last))
+    )
+
+
+def stop(setup: Setup, state: State, askers: tuple[int, ...], now: Now) -> Next[State]:
+    """End because somebody wants it; ``askers`` are answered when all have ended."""
+    stopped = "the deployment is stopped"
+    match state:
+        case Idle():
+            withheld = withhold(forwards(state.early), stopped)
+            return Next(Stopped(state.books), (*withheld, *_answers(askers)))
+        case Stopped() | Down():
+            return Next(Stopped(state.books), _answers(askers))
+        case Ending(then=Over(others)):
+            return Next(replace(state, then=Over((*others, *askers))))
+        case Ending(then=Again(early=early)):
+            return Next(replace(state, then=Over(askers)), withhold(forwards(early), stopped))
+        case Ending():
+            return Next(replace(state, then=Over(askers)))
+        case Opening():
+            before: tuple[Effect, ...] = withhold(forwards(state.early), stopped)
+        case Running():
+            before = (Gone(state.books.generation, unexpected=False),)
+        case _:
+            before = ()
+    return wind(setup, state.books, _youngest_first(state), Over(askers), now, before=before)
+
+
+def ended(setup: Setup, state: State, end: ActorEnded, now: Now) -> Next[State]:
+    """An actor has ended: as asked, long ago, or out of turn."""
+    role = _role(setup, state, end)
+    if role is None or role not in crew_of(state):
+        return Next(state)  # of an earlier crew, or a child whose exit was told before
+    match state:
+        case Ending():
+            left = tuple(other for other in state.left if other is not role)
+            if role is not state.left[0]:
+                return Next(replace(state, left=left))  # it failed while it waited for its turn
+            return wind(setup, state.books, left, state.then, now)
+        case _:
+            return _fault(setup, state, role, end.failure or "it ended unasked", now)
+
+
+def wind(
+    setup: Setup,
+    books: Books,
+    left: tuple[Role, ...],
+    then: Again | Over | Lost,
+    now: Now,
+    *,
+    before: tuple[Effect, ...] = (),
+) -> Next[State]:
+    """Have the first of ``left`` end; when none is left, go where ``then`` says."""
+    if not left:
+        following = _afterwards(books, then)
+        return Next(following.state, (*before, *following.effects))
+    books = replace(books, last=books.last + 1)
+    wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.stop_deadline)
+    ask = EndChild(Terminate(_farewell(then))) if left[0] is Role.CHILD else Dismiss(left[0])
+    return Next(Ending(books, left, then, books.last), (*before, ask, wake))
+
+
+def withhold(askers: Iterable[Asker], reason: str) -> tuple[Effect, ...]:
+    """Answers to operations that nobody can carry out now; whoever asked tries again later."""
+    result = Withheld(reason)
+    return tuple(
+        Reply(asker, result) if isinstance(asker, int) else Tell(asker.reply_to, Outcome(asker.correlation, result))
+        for asker in askers
+        if not isinstance(asker, Unheard)
+    )
+
+
+def forwards(early: Iterable[Early]) -> tuple[Asker, ...]:
+    """Who sent what was kept."""
+    return tuple(forward.asker for forward in early)
+
+
+def _afterwards(books: Books, then: Again | Over | Lost) -> Next[State]:
+    lost = withhold(books.asked.values(), "the repository was closed before it could answer")
+    books = replace(books, asked={})
+    match then:
+        case Again():
+            following = opening(books, then.early)
+            return Next(following.state, (*lost, *following.effects))
+        case Over():
+            return Next(Stopped(books), (*lost, *_answers(then.askers)))
+        case Lost():
+            return Next(Down(books, then.reason, then.message), lost)
+        case _:
+            assert_never(then)
+
+
+def _fault(setup: Setup, state: State, role: Role, failure: str, now: Now) -> Next[State]:
+    limits = setup.limits
+    recent = (*(at for at in state.books.faults if now.mono - at < limits.actor_window), now.mono)
+    books = replace(state.books, faults=recent)
+    early = state.early if isinstance(state, Opening) else ()
+    before: tuple[Effect, ...] = ()
+    then: Again | Lost = Again(f"the {role} failed: {failure}", early)
+    if len(recent) >= limits.actor_failures:
+        often = f"{len(recent)} actors failed within {limits.actor_window:g} s, the last one was the {role}: {failure}"
+        then = Lost("host-fault", f"{often}; see the host's log, then start it again")
+        before = withhold(forwards(early), then.message)
+    elif role is Role.BROADCASTER:
+        return _another_broadcaster(state, books)
+    if role is Role.SUBSTRATE:  # what it was asked and hasn't answered is not known to be written
+        lost = withhold(books.asked.values(), f"the repository's writer failed: {failure}")
+        before, books = (*before, *lost), replace(books, asked={})
+    left = tuple(other for other in _youngest_first(state) if other is not role)
+    return wind(setup, books, left, then, now, before=before)
+
+
+def _another_broadcaster(state: State, books: Books) -> Next[State]:
+    books = replace(books, broadcaster=books.broadcaster + 1)
+    effects: tuple[Effect, ...] = (
+        Hire(Role.BROADCASTER, books.broadcaster),
+        Enlist(Role.BROADCASTER),
+        AttendAll(),
+    )
+    if Role.CHILD in crew_of(state):
+        effects = (*effects, Introduce())
+    return Next(replace(state, books=books), effects)
+
+
+def _role(setup: Setup, state: State, end: ActorEnded) -> Role | None:
+    """Which of the present crew this was; None for anybody else."""
+    deployment, _, name = end.name.rpartition("/")
+    role = next((role for role in WHOLE if role == name), None)
+    books = state.books
+    match role:
+        case None:
+            return None
+        case Role.CHILD:
+            present: int = books.generation
+        case Role.BROADCASTER:
+            present = books.broadcaster
+        case _:
+            present = books.incarnation
+    return role if deployment == setup.spec.name and end.incarnation == present else None
+
+
+def _youngest_first(state: State) -> tuple[Role, ...]:
+    return tuple(reversed(crew_of(state)))
+
+
+def _farewell(then: Again | Over | Lost) -> str:
+    return "the deployment is stopped" if isinstance(then, Over) else "the deployment is being ended after a failure"
+
+
+def _answers(askers: tuple[int, ...]) -> tuple[Reply, ...]:
+    return tuple(Reply(token, None) for token in askers)
