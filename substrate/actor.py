@@ -74,7 +74,7 @@ class SubstrateActor(Shell):
         incarnation: int = 1,
     ) -> None:
         super().__init__(
-            f"substrate {settings.deployment}",
+            f"{settings.deployment}/substrate",
             Unopened(),
             self._decide,
             clock=clock,
