@@ -290,4 +290,6 @@ def test_hostile_values_have_their_right_outcome(name: str) -> None:
 
 def test_every_row_has_a_handler_or_a_reason() -> None:
     """A row that is added must be looked at."""
+    if not cases.available():
+        pytest.skip(cases.MISSING)
     assert set(_names()) == HANDLERS.keys() | ELSEWHERE.keys()

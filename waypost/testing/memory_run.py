@@ -1,0 +1,120 @@
+"""A run without processes: a Drive whose effects go into a MemoryLog, step bodies in place, one effect at a time.
+
+What a host and a child do between them, in one thread and in one order, so that a test can stop after any event and
+go on with a new drive, as after a crash.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import replace
+from typing import Any
+
+from waypost.authoring.scope import InStep, enter
+from waypost.authoring.workflow import Workflow
+from waypost.child import effects as fx
+from waypost.child import faults
+from waypost.child.drive import Drive, Phase
+from waypost.child.loop import WorkflowLoop
+from waypost.child.program import Program, Turn
+from waypost.model import events as ev
+from waypost.model.limits import DEFAULT
+from waypost.model.run import Illegal
+from waypost.testing.memory_log import MemoryLog
+
+LIMITS = replace(DEFAULT, retry_first=0.02)
+
+
+class MemoryRun:
+    """One child's view of a run. ``done`` lists (step, attempt, key) of every body that ran, over all children."""
+
+    def __init__(self, workflow: Workflow, log: MemoryLog, *, done: list[tuple[str, int, str]] | None = None) -> None:
+        self.workflow = workflow
+        self.log = log
+        self.done = [] if done is None else done
+        self.pauses: list[str] = []
+        self.progress: list[str] = []
+        self._effects: deque[fx.Effect] = deque()
+        self.drive = Drive(
+            log.run,
+            last_seq=len(log.stored),
+            repository=log.repository,
+            workflow=workflow,
+            limits=LIMITS,
+            program=self._program,
+        )
+        self._told = len(log.stored)
+        self.drive.page(log.events)
+        self.settle()
+        self.drive.live()
+
+    def _program(self, body: Callable[[], Any], on_turn: Callable[[Turn], None]) -> Program:
+        return WorkflowLoop.create(body, on_turn)
+
+    def settle(self, *, events: int | None = None) -> bool:
+        """Perform effects until none is left, or the log has so many events (then False: killed there)."""
+        while True:
+            self._tell()
+            self._effects.extend(self.drive.effects())
+            if events is not None and len(self.log.stored) >= events:
+                return False
+            if not self._effects:
+                return True
+            self._perform(self._effects.popleft())
+
+    def _tell(self) -> None:
+        news = self.log.events[self._told :]
+        self._told += len(news)
+        if news and self.drive.phase is not Phase.LEFT:
+            self.drive.committed(news)
+
+    def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Append(events):
+                self._append(events)
+            case fx.Ask(call, mail):
+                self.log.queue_mail(call, mail.to)
+                self.drive.mailed(call, None)
+            case fx.Fetch(sha256):
+                self.drive.fetched(sha256, self.log.blobs[sha256])
+            case fx.Keep(sha256, raw):
+                self.log.blobs[sha256] = raw
+                self.drive.kept(sha256, None)
+            case fx.Body():
+                self._body(effect)
+            case fx.Pause(detail):
+                self.pauses.append(detail)
+                self.log.append([ev.RunPaused(code="code-changed", detail=detail)])
+            case fx.Credit() | fx.Leave():
+                pass
+
+    def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
+        try:
+            self.log.append(ev.decode(ev.proposed(event)) for event in events)
+        except Illegal as refused:
+            self._tell()
+            self.drive.appended(events, str(refused), refused.code)
+        else:
+            self._tell()
+            self.drive.appended(events, None, "")
+
+    def _body(self, body: fx.Body) -> None:
+        request = body.step.request
+        self.done.append((request.spec.name, body.step.attempt, body.key))
+        end: fx.BodyEnd
+        try:
+            value = _in_step(
+                InStep(body.key, self.progress.append), request.spec.function, request.args, request.kwargs
+            )
+            end = fx.Completed(request.spec.codec.store(value).raw)
+        except BaseException as error:  # noqa: BLE001 - as the runtime does
+            end = fx.Errored(faults.of_step(error, request.spec), faults.is_answer(error, request.spec))
+        self.drive.body_ended(body.step, end)
+
+
+def _in_step(scope: InStep, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def call() -> Any:
+        enter(scope)
+        return function(*args, **kwargs)
+
+    return Context().run(call)
