@@ -108,7 +108,7 @@ def test_an_error_at_any_point_breaks_the_store_and_loses_nothing(
 ) -> None:
     """A failed write is never retried on the same file: the store refuses everything, and can be opened again."""
     source, opened, total = template
-    for at in range(1, total + 1, 2):
+    for at in range(1, total + 1, 3):
         repository = tmp_path / f"{at}.git"
         shutil.copytree(source, repository)
         acknowledged: list[int] = []

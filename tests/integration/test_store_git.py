@@ -218,6 +218,15 @@ def test_a_seal_is_due_by_size_by_rest_and_by_age(tmp_path: Path, key: SigningKe
     store.close()
 
 
+def test_sealed_journals_go_away(store: Store, tmp_path: Path) -> None:
+    """A journal's name goes when the branch has moved: a host that runs for months keeps two at most."""
+    for number in range(5):
+        put(store, {f"a/{number}": b""})
+        store.seal()
+        assert len(list((tmp_path / "r.git" / "waypost" / "journal").iterdir())) <= 2
+    store.close()
+
+
 def test_git_s_own_housekeeping_harms_nothing(store: Store, tmp_path: Path, key: SigningKey) -> None:
     """An external gc packs the refs and rewrites packs that have no .keep: ours stay, and writing goes on."""
     for number in range(20):
