@@ -1,0 +1,267 @@
+"""Mail that a run asks for, and what an operator does to a run."""
+
+import msgspec
+import pytest
+
+from substrate import layout
+from substrate.messages import (
+    Answer,
+    Append,
+    Attachment,
+    BeginGeneration,
+    Claim,
+    MailDelivered,
+    MailUndeliverable,
+    Pause,
+    QueueMail,
+    Supervisor,
+    TakeUp,
+    Unpause,
+    WorkflowProcess,
+)
+from substrate.operations import Settled
+from waypost.model import events as ev
+from waypost.model import mail
+from waypost.model import run as fold
+from waypost.model.ids import Generation, RunId, message_key
+from waypost.testing.desk import ADDRESS, BOSS, SENDER, Desk, call, message
+
+CHILD = WorkflowProcess(Generation(1))
+NULL = ev.Value(inline=msgspec.Raw(b"null"))
+
+
+def begun() -> tuple[Desk, RunId]:
+    desk = Desk()
+    desk.begin()
+    return desk, desk.start(message("m1@x"))
+
+
+def ask(
+    run: RunId, number: int = 1, *, to: str = BOSS, subject: str = "Please", reply_to_mail: str | None = None
+) -> QueueMail:
+    return QueueMail(
+        by=CHILD, run=run, call=call(number), to=(to,), subject=subject, text="Pay?", reply_to_mail=reply_to_mail
+    )
+
+
+def waiting(desk: Desk, run: RunId, number: int = 1, who: tuple[str, ...] = (BOSS,)) -> str:
+    """An approval is asked for at call number + 1; the Message-ID of the request."""
+    desk.must(ask(run, number))
+    queued = desk.events(run)[-1]
+    assert isinstance(queued, ev.MailQueued)
+    awaited = ev.SignalAwaited(
+        call=call(number + 1), park="approval", seen=queued.seq, title="Pay?", who=who, request=queued.message_id
+    )
+    desk.append(run, awaited)
+    return queued.message_id
+
+
+YES = ev.Decision(approved=True, by="root", via="cli")
+
+
+def test_a_mail_its_entry_and_its_event_are_one_commit() -> None:
+    """There is no moment at which the log says queued and the outbox doesn't hold it."""
+    desk, run = begun()
+    desk.must(ask(run))
+    queued = desk.events(run)[-1]
+    assert isinstance(queued, ev.MailQueued)
+    added = desk.index.outbox[1]
+    assert set(desk.changes[-1].puts) == {
+        layout.event_path(run, 2),
+        layout.blob_path(run, queued.sha256),
+        layout.outbox_path(1, message_key(queued.message_id.encode())),
+        layout.STATE,
+    }
+    assert desk.changes[-1].subject == f"queue outgoing mail 1 for r1#1 of {run}"
+    parsed = mail.parse(added.message)
+    assert (parsed.sender, parsed.to, parsed.subject) == (ADDRESS, (BOSS,), "Please")
+    assert (parsed.in_reply_to, parsed.references) == ("<m1@x>", ("<m1@x>",))
+    desk.check()
+
+
+def test_a_repeated_request_is_the_same_mail_and_queued_once() -> None:
+    """After a crash the child asks again: one Message-ID per call makes the repeat recognisable."""
+    desk, run = begun()
+    desk.must(ask(run))
+    assert desk.do(ask(run)) == Settled()
+    desk.must(MailDelivered(1))
+    assert desk.do(ask(run)) == Settled()
+    assert desk.index.state.outbox == 2
+
+
+def test_a_mail_without_a_grant_leaves_an_event_that_the_workflow_sees() -> None:
+    """The host enforces grants, not the child; the workflow is told, not left waiting."""
+    desk, run = begun()
+    desk.must(ask(run, to="mallory@evil.example"))
+    failed = desk.events(run)[-1]
+    assert isinstance(failed, ev.MailFailed)
+    assert "no grant to mail mallory@evil.example" in failed.reason
+    assert not desk.index.outbox
+    desk.must(ask(run, 2, to="boss@EXAMPLE.com"))  # domains are compared case-folded
+    desk.must(ask(run, 3, to=SENDER))
+    assert len(desk.index.outbox) == 2
+    desk.check()
+
+
+@pytest.mark.parametrize("subject", ["a\r\nBcc: everyone@evil.example", "a\x00b"])
+def test_a_header_that_would_be_two_is_refused_and_the_workflow_sees_it(subject: str) -> None:
+    """Nothing that a workflow passes on from a mail can add a recipient."""
+    desk, run = begun()
+    desk.must(ask(run, subject=subject))
+    assert isinstance(desk.events(run)[-1], ev.MailFailed)
+    assert not desk.index.outbox
+
+
+def test_an_answer_threads_back_to_the_mail_it_answers() -> None:
+    """By default to the one that started the run; or to any that the run was given, and to none that it wasn't."""
+    desk, run = begun()
+    desk.append(run, ev.SignalAwaited(call=call(1), park="input", seen=1))
+    second = message("m2@x", answers="m1@x", references="<m1@x>")
+    arrival = desk.enqueue(second)
+    desk.must(Claim(arrival))
+    desk.must(TakeUp(arrival=arrival, wait=call(1)))
+    desk.must(ask(run, 2, reply_to_mail=mail.scan(second).sha256))
+    parsed = mail.parse(desk.index.outbox[1].message)
+    assert (parsed.in_reply_to, parsed.references) == ("<m2@x>", ("<m1@x>", "<m2@x>"))
+    assert desk.code(ask(run, 3, reply_to_mail="0" * 64)) == "mail"
+
+
+def test_a_reply_to_our_own_mail_belongs_to_the_run_that_sent_it() -> None:
+    """The boss's answer names only our Message-ID; it must find its run."""
+    desk, run = begun()
+    request = waiting(desk, run)
+    arrival = desk.enqueue(message("answer@y", sender=BOSS, answers=request))
+    assert desk.index.queue[arrival].queued.entry.run == run
+
+
+def test_attachments_travel() -> None:
+    """A confirmation may carry a file."""
+    desk, run = begun()
+    pdf = Attachment(name="claim.pdf", content_type="application/pdf", content=b"%PDF")
+    desk.must(QueueMail(by=CHILD, run=run, call=call(1), to=(BOSS,), subject="s", text="t", attachments=(pdf,)))
+    (found,) = mail.parse(desk.index.outbox[1].message).attachments
+    assert (found.name, found.content) == ("claim.pdf", b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"), [(MailDelivered(1), ev.MailSent), (MailUndeliverable(1, "no such mailbox"), ev.MailFailed)]
+)
+def test_delivery_is_recorded_once_and_takes_the_entry_away(
+    operation: MailDelivered | MailUndeliverable, kind: type[ev.Event]
+) -> None:
+    """Delivered, then killed before we noted it: noting it again is no error, and nothing is noted twice."""
+    desk, run = begun()
+    desk.must(ask(run))
+    desk.must(operation)
+    assert desk.do(operation) == Settled()
+    assert isinstance(desk.events(run)[-1], kind)
+    assert not desk.index.outbox
+    assert desk.code(MailDelivered(7)) == "unknown"
+    desk.check()
+
+
+def test_a_mail_may_be_delivered_after_its_run_has_ended() -> None:
+    """The confirmation is the last thing a run does; it is still on its way when the run ends."""
+    desk, run = begun()
+    desk.must(ask(run))
+    desk.append(run, ev.RunCompleted(result=NULL))
+    desk.must(MailDelivered(1))
+    assert isinstance(desk.events(run)[-1], ev.MailSent)
+    desk.check()
+
+
+def test_an_older_child_can_not_send() -> None:
+    """The fence holds for mail as for events."""
+    desk, run = begun()
+    desk.must(BeginGeneration())
+    assert desk.code(ask(run)) == "generation"
+    other = QueueMail(by=WorkflowProcess(Generation(2)), run=run, call=call(1), to=(BOSS,), subject="s", text="t")
+    assert desk.code(other) == "not-given"
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+
+def test_an_operator_answers_the_one_open_approval_once() -> None:
+    """The second answer is told who decided and when: nobody has to guess which of two counted."""
+    desk, run = begun()
+    waiting(desk, run)
+    assert desk.must(Answer(run=run, call=None, decision=YES)) == call(2)
+    assert desk.changes[-1].subject == f"approve r1#2 of {run}"
+    refused = desk.do(Answer(run=run, call=None, decision=YES))
+    assert refused == desk.do(Answer(run=run, call=call(2), decision=YES))
+    assert "approved by root (by cli) at 2026-11-29T08:00:00.000Z" in str(refused)
+    desk.append(run, ev.RunCompleted(result=NULL))
+    assert desk.code(Answer(run=run, call=None, decision=YES)) == "already-decided"
+
+
+def test_an_answer_that_has_no_question_is_refused() -> None:
+    """Each with the way on: which runs there are, which approvals are open."""
+    desk, run = begun()
+    assert desk.code(Answer(run=RunId("run_9_0000000000000009"), call=None, decision=YES)) == "no-run"
+    assert desk.code(Answer(run=run, call=None, decision=YES)) == "no-approval"
+    waiting(desk, run, 1)
+    waiting(desk, run, 3)
+    assert desk.code(Answer(run=run, call=None, decision=YES)) == "several"
+    assert desk.code(Answer(run=run, call=call(9), decision=YES)) == "no-approval"
+    assert desk.must(Answer(run=run, call=call(4), decision=YES)) == call(4)
+
+
+@pytest.mark.parametrize(("by", "code"), [(BOSS, ""), ("boss@EXAMPLE.com", ""), ("mallory@evil.example", "who")])
+def test_a_mail_answers_an_approval_only_for_who_was_asked(by: str, code: str) -> None:
+    """Belonging to the thread gives no rights: who may answer is part of the wait."""
+    desk, run = begun()
+    request = waiting(desk, run)
+    arrival = desk.enqueue(message("a@y", sender=by, answers=request, text="yes"))
+    desk.must(Claim(arrival))
+    operation = TakeUp(
+        arrival=arrival, wait=call(2), decision=ev.Decision(approved=True, by=by, text="yes", via="mail")
+    )
+    if code:
+        assert desk.code(operation) == code
+    else:
+        desk.must(operation)
+        received = desk.events(run)[-1]
+        assert isinstance(received, ev.SignalReceived)
+        assert isinstance(received.decision, ev.Decision)
+        assert (received.decision.by, received.mail is not msgspec.UNSET) == (by, True)
+    desk.check()
+
+
+def test_an_approval_is_not_answered_by_just_any_mail() -> None:
+    """A mail that holds no decision is no answer."""
+    desk, run = begun()
+    request = waiting(desk, run)
+    arrival = desk.enqueue(message("a@y", sender=BOSS, answers=request, text="hm"))
+    desk.must(Claim(arrival))
+    assert desk.code(TakeUp(arrival=arrival, wait=call(2))) == "payload"
+
+
+# --- pauses --------------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_run_takes_results_and_nothing_new() -> None:
+    """Work under way isn't thrown away; but nothing begins until an operator says so."""
+    desk, run = begun()
+    desk.append(run, ev.StepStarted(call=call(1), step="s", arguments="0" * 64))
+    desk.must(Pause(run=run, code="code-changed", detail="differs", generation=Generation(1)))
+    assert desk.do(Pause(run=run, code="operator", detail="")) == Settled()
+    assert desk.code(ask(run, 2)) == "paused"
+    assert desk.code(Answer(run=run, call=None, decision=YES)) == "paused"
+    desk.append(run, ev.StepCompleted(call=call(1), output=NULL))
+    desk.must(Unpause(run=run, by="root"))
+    assert isinstance(desk.index.known(run).run, fold.Driven)
+    assert desk.code(Unpause(run=run, by="root")) == "not-paused"
+    desk.check()
+
+
+def test_a_pause_of_an_older_child_or_with_an_unknown_code_is_refused() -> None:
+    """A child asks for a pause of its own runs only, and for reasons that somebody can act on."""
+    desk, run = begun()
+    assert desk.code(Pause(run=run, code="because", detail="")) == "invalid"
+    assert desk.code(Pause(run=run, code="operator", detail="", generation=Generation(3))) == "generation"
+    assert desk.code(Pause(run=RunId("run_9_0000000000000009"), code="operator", detail="")) == "no-run"
+    desk.must(BeginGeneration())
+    assert desk.code(Pause(run=run, code="operator", detail="", generation=Generation(2))) == "not-given"
+    desk.must(Append(by=Supervisor(), run=run, events=(ev.RunFailed(error=ev.Fault(type="X", message="")),)))
+    assert desk.do(Pause(run=run, code="operator", detail="")) == Settled()

@@ -1,0 +1,215 @@
+"""A deployment's repository without its actor: operations are decided and applied at once, on a dict or a real store.
+
+``Desk`` is what the SubstrateActor does between two flushes, in one call and one thread. ``check`` compares what is
+kept in memory with a fresh fold of the tree, and looks for a directory that isn't bounded.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from substrate import layout, runlog
+from substrate import state as files
+from substrate.index import Index
+from substrate.messages import (
+    Append,
+    BeginGeneration,
+    Claim,
+    Enqueue,
+    Operation,
+    Refused,
+    Start,
+    TakeUp,
+    WorkflowProcess,
+)
+from substrate.operations import Change, Context, Decided, Hold, Settled, decide
+from substrate.routing import Runs
+from substrate.runlog import Tree
+from substrate.settings import message_ids
+from substrate.store import Store
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.limits import DEFAULT, Limits
+from waypost.model.times import Now
+from waypost.testing.clock import START
+
+REPOSITORY = "0123456789abcdef"
+ADDRESS = "expenses@example.com"
+SENDER = "bob@example.com"
+BOSS = "boss@example.com"
+BOUND = 256
+STARTED = Start(definition="d" * 64, code="c" * 64, python="3.11.7", waypost="0.1.0", mail_to=(BOSS,))
+
+
+class Files:
+    """A tree in a dict: what a store shows, without git."""
+
+    def __init__(self, files: dict[str, bytes] | None = None) -> None:
+        self.files = dict(files or {})
+
+    def read(self, path: str) -> bytes | None:
+        """A file's bytes."""
+        return self.files.get(path)
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """The names in a directory."""
+        prefix = f"{path}/" if path else ""
+        return tuple(sorted({name[len(prefix) :].partition("/")[0] for name in self.files if name.startswith(prefix)}))
+
+    def apply(self, change: Change) -> None:
+        """Take in a commit. Raises KeyError for a file that was to go and isn't there."""
+        for path in change.deletes:
+            del self.files[path]
+        self.files.update(change.puts)
+
+
+class Refusal(AssertionError):
+    """An operation that was expected to pass was refused."""
+
+
+class Desk:
+    """One deployment. ``tree`` may be a real store, whose files must be those of ``first``; see ``reopen``."""
+
+    def __init__(
+        self, tree: Files | Store | None = None, *, runs: Runs = "thread", limits: Limits = DEFAULT, wall: int = START
+    ) -> None:
+        self.tree = Files(first_files()) if tree is None else tree
+        self.runs, self.limits, self.wall = runs, limits, wall
+        self.changes: list[Change] = []
+        self.reopen(self.tree)
+
+    def reopen(self, tree: Files | Store) -> None:
+        """Forget everything but what is in the tree."""
+        self.tree = tree
+        self.index = Index(_as_tree(tree), ADDRESS, self.limits)
+
+    @property
+    def context(self) -> Context:
+        """What the world says to a decision now."""
+        return Context(
+            now=Now(self.wall, 0.0),
+            repository=REPOSITORY,
+            address=ADDRESS,
+            runs=self.runs,
+            limits=self.limits,
+            message_id=message_ids(b"k" * 32, ADDRESS),
+            random=_counting(self.index.state.run),
+        )
+
+    def decide(self, operation: Operation) -> Decided:
+        """What it comes to; nothing is changed."""
+        return decide(self.index, operation, self.context)
+
+    def do(self, operation: Operation) -> Decided:
+        """Carry it out."""
+        decided = self.decide(operation)
+        if isinstance(decided, Change):
+            self.changes.append(decided)
+            if isinstance(self.tree, Store):
+                self.tree.commit(
+                    author=f"{decided.author} <{decided.author}@deployment.waypost>",
+                    subject=decided.subject,
+                    puts=decided.puts,
+                    deletes=decided.deletes,
+                    at=self.wall,
+                )
+            else:
+                self.tree.apply(decided)
+            self.index.apply(decided)
+        elif isinstance(decided, Hold):
+            self.index.hold(decided)
+        return decided
+
+    def must(self, operation: Operation) -> Any:  # Any: a value's type is its operation's
+        """Carry it out and return its value. Raises Refusal."""
+        decided = self.do(operation)
+        if isinstance(decided, Refused):
+            raise Refusal(f"{decided.code}: {decided.why}")
+        return decided.value if isinstance(decided, Change | Settled) else None
+
+    def code(self, operation: Operation) -> str:
+        """The code with which it is refused. Raises AssertionError when it isn't."""
+        decided = self.do(operation)
+        assert isinstance(decided, Refused), decided
+        return decided.code
+
+    def check(self) -> None:
+        """Memory is what the tree says, and no directory has more than 256 entries. Raises AssertionError."""
+        fresh, kept = Index(_as_tree(self.tree), ADDRESS, self.limits), self.index
+        assert kept.state == fresh.state
+        assert kept.live == fresh.live
+        assert kept.ended == fresh.ended
+        assert kept.queue == fresh.queue
+        assert kept.outbox == fresh.outbox
+        assert [kept.queued_for(run) for run in fresh.live] == [fresh.queued_for(run) for run in fresh.live]
+        for directory, names in directories(_as_tree(self.tree)):
+            assert len(names) <= BOUND, f"{directory} has {len(names)} entries"
+
+    # --- steps that many tests begin with ---
+
+    def begin(self) -> WorkflowProcess:
+        """A new generation; its child as a principal."""
+        return WorkflowProcess(Generation(self.must(BeginGeneration())))
+
+    def enqueue(self, message: bytes) -> int:
+        """Accept a mail; its arrival."""
+        arrival: int = self.must(Enqueue(message)).arrival
+        return arrival
+
+    def start(self, message: bytes) -> RunId:
+        """Accept a mail and start its run."""
+        arrival = self.enqueue(message)
+        self.must(Claim(arrival))
+        run: RunId = self.must(TakeUp(arrival=arrival, start=STARTED))
+        return run
+
+    def append(self, run: RunId, *events: ev.AnyEvent) -> int:
+        """Append as the child of the present generation; the run's last seq."""
+        by = WorkflowProcess(Generation(self.index.state.generation))
+        last: int = self.must(Append(by=by, run=run, events=events))
+        return last
+
+    def events(self, run: RunId) -> list[ev.AnyEvent]:
+        """The run's log."""
+        return [ev.decode(raw) for raw in runlog.events(_as_tree(self.tree), run)]
+
+
+def directories(tree: Tree, path: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every directory with the names in it, from the root down."""
+    names = tree.entries(path)
+    if names:
+        yield path, names
+    for name in names:
+        yield from directories(tree, f"{path}/{name}" if path else name)
+
+
+def first_files() -> dict[str, bytes]:
+    """What flush 1 of a deployment's repository holds."""
+    known = files.Format(format=files.VERSION, repository=REPOSITORY, epoch=1, deployment="expenses", address=ADDRESS)
+    return {layout.FORMAT: files.encode(known), layout.STATE: files.encode(files.State())}
+
+
+def message(
+    name: str, *, sender: str = SENDER, answers: str | None = None, references: str = "", text: str = "text"
+) -> bytes:
+    """A mail; ``name`` becomes its Message-ID, ``answers`` the In-Reply-To (both without angles)."""
+    lines = [f"From: {sender}", f"To: {ADDRESS}", f"Subject: about {name}", f"Message-ID: <{name}>"]
+    if answers is not None:
+        lines.append(f"In-Reply-To: <{answers.strip('<>')}>")
+    if references:
+        lines.append(f"References: {references}")
+    return "\r\n".join((*lines, "", text, "")).encode()
+
+
+def call(number: int, lane: str = "r1") -> CallId:
+    """The n-th call of a lane."""
+    return CallId(f"{lane}#{number}")
+
+
+def _as_tree(tree: Files | Store) -> Tree:
+    return tree
+
+
+def _counting(first: int) -> Callable[[], bytes]:
+    numbers = itertools.count(first)
+    return lambda: next(numbers).to_bytes(8, "big")
