@@ -102,6 +102,14 @@ def _reason(number: int, failure: OSError) -> str:
             return f"can't be written to ({failure.strerror or failure})"
 
 
+class InTheWay(DataDirectory):
+    """A file lies where the host's socket belongs, and it is none of the host's."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: a file that is no socket lies here", hint="move it away, then start again")
+        self.path = path
+
+
 class BadMailKey(DataDirectory):
     """keys/mail.key can't be used."""
 
@@ -121,6 +129,27 @@ class HostRuns(HostError):
             hint="its runs are listed by `waypost runs`; stop it (Ctrl-C) before another may start",
         )
         self.path, self.holder = path, holder
+
+
+class AllDown(DataDirectory):
+    """No deployment's repository could be opened."""
+
+    def __init__(self, reasons: tuple[str, ...]) -> None:
+        super().__init__(
+            f"every deployment is down: {'; '.join(reasons)}",
+            hint="nothing was changed; see to the reason, then start again",
+        )
+        self.reasons = reasons
+
+
+class HostBroke(HostError):
+    """A part that a host can't be without failed, and can't be made anew beside what still runs."""
+
+    code = "broken"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, hint="start the host again: it goes on where it was; the lines above say what went wrong")
+        self.why = why
 
 
 # --- workflow files ------------------------------------------------------------------------------------------------

@@ -149,14 +149,4 @@ class DeploymentStarted:
     courier: Ref
 
 
-@dataclass(frozen=True, slots=True)
-class OrphansEnded:
-    """What a failed supervisor left behind has ended: it may be made anew."""
-
-    name: Deployment
-    incarnation: int
-
-
-RootMessage: TypeAlias = (
-    Begin | Asked | StateChanged | ActorEnded | BusStarted | DeploymentStarted | OrphansEnded | Woken
-)
+RootMessage: TypeAlias = Begin | Asked | StateChanged | ActorEnded | BusStarted | DeploymentStarted | Woken

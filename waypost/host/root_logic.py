@@ -10,6 +10,7 @@ from typing import TypeAlias, assert_never
 
 from actors.messages import DeploymentSpec, Description, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from waypost.acting import ActorEnded, Asked, Next, Ref, Reply, Tell
+from waypost.host.errors import AllDown, HostBroke, HostError
 from waypost.host.messages import (
     Begin,
     BusStarted,
@@ -17,7 +18,6 @@ from waypost.host.messages import (
     Deployments,
     DeploymentStarted,
     End,
-    OrphansEnded,
     RootMessage,
     Route,
     Routes,
@@ -30,6 +30,8 @@ from waypost.model.times import Now
 BUS = "mail-bus"
 SUPERVISOR = "supervisor"
 COURIER = "courier"
+VITAL = frozenset({"clock", "wires"})
+"""Without these nothing goes on; what they held can't be made anew beside what still runs."""
 
 # --- effects -------------------------------------------------------------------------------------------------------
 
@@ -50,11 +52,10 @@ class StartDeployment:
 
 
 @dataclass(frozen=True, slots=True)
-class EndOrphans:
-    """End what a failed supervisor left behind; ``OrphansEnded`` follows."""
+class Dismiss:
+    """Have an actor end; its end is told by itself. A supervisor ends its whole crew first."""
 
-    name: Deployment
-    incarnation: int
+    ref: Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Report:
 class GiveUp:
     """Nothing is left that could go on by itself: the process should end, and say why."""
 
-    reason: str
+    error: HostError
 
 
 # --- states --------------------------------------------------------------------------------------------------------
@@ -220,8 +221,8 @@ def _running(setup: Setup, state: Running, message: RootMessage, now: Now) -> Ne
                 return Next(state)
             faults = _recent(state.faults, now, setup.limits)
             if len(faults) >= setup.limits.actor_failures:
-                reason = f"the mail bus failed {len(faults)} times: {message.failure}"
-                return Next(replace(state, faults=faults), (GiveUp(reason),))
+                broke = HostBroke(f"the mail bus failed {len(faults)} times: {message.failure}")
+                return Next(replace(state, faults=faults), (GiveUp(broke),))
             incarnation = state.incarnation + 1
             return Next(Opening(state.members, incarnation, faults), (StartBus(incarnation),))
         case _:
@@ -236,11 +237,6 @@ def _of_deployments(setup: Setup, state: Opening | Running, message: RootMessage
             return _changed(state, message.description)
         case ActorEnded():
             return _ended(setup, state, message, now)
-        case OrphansEnded():
-            member = state.members.get(message.name)
-            if not isinstance(member, Raising) or member.incarnation != message.incarnation + 1:
-                return Next(state)
-            return Next(state, (StartDeployment(member.spec, member.incarnation),))
         case Begin() | BusStarted() | Woken() | Asked():
             return Next(state)  # a second beginning, or late news
         case _:
@@ -273,25 +269,35 @@ def _changed(state: Opening | Running, description: Description) -> Next[State]:
 
 
 def _ended(setup: Setup, state: Opening | Running, message: ActorEnded, now: Now) -> Next[State]:
+    if message.name in VITAL:
+        return Next(state, (GiveUp(HostBroke(f"the {message.name} failed: {message.failure}")),))
     name, _, role = message.name.partition("/")
     member = state.members.get(Deployment(name))
-    if not isinstance(member, Raised) or member.incarnation != message.incarnation:
+    if not isinstance(member, Raised):
         return Next(state)
-    reason = f"its {role} failed: {message.failure}" if message.failure else f"its {role} has ended"
+    if role == COURIER and message.incarnation == member.incarnation:
+        # Another one can only be subscribed by another supervisor, from whose repository it learns what is due.
+        return Next(state, (Dismiss(member.supervisor),))
+    if role != SUPERVISOR:
+        return Next(state)
+    return _made_anew(setup, state, member, message.failure, now)
+
+
+def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: str | None, now: Now) -> Next[State]:
+    reason = f"its supervisor failed: {failure}" if failure else "its supervisor has ended"
     faults = _recent(state.faults, now, setup.limits)
-    next_incarnation = member.incarnation + 1
+    incarnation = member.incarnation + 1
     after: Member
+    effects: list[object] = [Dismiss(member.courier)]
     if len(faults) >= setup.limits.actor_failures:
         described = _described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
-        after = Lost(spec=member.spec, incarnation=next_incarnation, description=described)
+        after = Lost(spec=member.spec, incarnation=incarnation, description=described)
     else:
         described = _described(member.spec, "starting", reason)
-        after = Raising(spec=member.spec, incarnation=next_incarnation, description=described, last=member.supervisor)
+        after = Raising(spec=member.spec, incarnation=incarnation, description=described, last=member.supervisor)
+        effects.append(StartDeployment(member.spec, incarnation))
     members = {**state.members, member.spec.name: after}
-    return Next(
-        replace(state, members=members, faults=faults),
-        (EndOrphans(member.spec.name, member.incarnation), Report(described), *_all_down(members)),
-    )
+    return Next(replace(state, members=members, faults=faults), (*effects, Report(described), *_all_down(members)))
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
@@ -318,7 +324,8 @@ def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
             after = _one_less(state, description.name) if gone else Next[State](state)
             return Next(after.state, (Report(description), *after.effects))
         case ActorEnded():
-            return _one_less(state, Deployment(message.name.partition("/")[0]))
+            name, _, role = message.name.partition("/")
+            return _one_less(state, Deployment(name)) if role == SUPERVISOR else Next(state)
         case Woken():
             return Next(Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
         case _:
@@ -353,8 +360,7 @@ def _all_down(members: Mapping[Deployment, Member]) -> tuple[GiveUp, ...]:
     shown = [member.description for member in members.values()]
     if any(each.state != "down" or each.generation for each in shown):
         return ()
-    reasons = "; ".join(f"{name}: {member.description.reason}" for name, member in members.items())
-    return (GiveUp(f"every deployment is down: {reasons}"),)
+    return (GiveUp(AllDown(tuple(f"{each.name}: {each.reason}" for each in shown))),)
 
 
 def _recent(faults: tuple[float, ...], now: Now, limits: Limits) -> tuple[float, ...]:

@@ -1,0 +1,239 @@
+"""The host's API (decision 15): HTTP and JSON under ``/v1``, one function for each door.
+
+Every answer is a record of ``waypost.host.answers``; every error is a ``Problem`` with its status. Bodies are bounded
+before they are read whole. Who is calling comes with the connection (``server``): the operator's name is what the
+kernel says of the peer, never what the request says.
+"""
+
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio.to_thread
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from substrate.errors import SubstrateError
+from waypost.host import source
+from waypost.host.answers import Answer, DeploymentStatus, Problem, Status, Verified
+from waypost.host.errors import HostError, RefusedByRule, TooLarge
+from waypost.host.live import Live
+from waypost.host.narrate import printable
+from waypost.model.errors import Invalid, WaypostError
+from waypost.model.events import Decision
+from waypost.model.limits import Limits
+from waypost.model.times import stamp
+
+log = logging.getLogger(__name__)
+
+SMALL = 64 * 1024
+"""Bytes of a JSON body."""
+_COMMENT = 16_384
+_STATUS = {
+    "malformed": 422,
+    "too-large": 413,
+    "no-such-address": 404,
+    "no-such-run": 404,
+    "ambiguous-run": 409,
+    "peer-refused": 403,
+    "usage": 400,
+    "withheld": 503,
+}
+T = TypeVar("T")
+Door = Callable[[Request], Awaitable[Answer]]
+
+
+class Decided(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST runs/{id}/answer``."""
+
+    approved: bool
+    call: str | None = None
+    comment: str = ""
+
+
+class Usage(HostError):
+    """The request isn't one of those that exist."""
+
+    code = "usage"
+
+
+class Api:
+    """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part."""
+
+    def __init__(
+        self, live: Live, *, limits: Limits, verify: Callable[[], Verified], status: Callable[[], Status]
+    ) -> None:
+        self._live, self._limits, self._verify, self._status = live, limits, verify, status
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        return Starlette(
+            routes=[
+                _route("/v1/status", self.status),
+                _route("/v1/runs", self.runs),
+                _route("/v1/runs/{run}", self.show),
+                _route("/v1/runs/{run}/events", self.events),
+                _route("/v1/runs/{run}/why", self.why),
+                _route("/v1/verify", self.verify),
+                _route("/v1/mail/{address}", self.mail, "POST"),
+                _route("/v1/runs/{run}/answer", self.answer, "POST"),
+                _route("/v1/runs/{run}/resume", self.resume, "POST"),
+            ],
+            exception_handlers={
+                WaypostError: _problem,
+                HTTPException: _not_found,
+                ClientDisconnect: _gone,
+                Exception: _broken,
+            },
+        )
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    async def status(self, _request: Request) -> Status:
+        """How the host is, and each of its deployments."""
+        deployed = await in_thread(self._live.deployed)
+        return msgspec.structs.replace(
+            self._status(),
+            deployments=tuple(
+                DeploymentStatus(
+                    name=each.spec.name,
+                    address=each.spec.address,
+                    state=each.description.state,
+                    reason=printable(each.description.reason),
+                    generation=each.description.generation,
+                    pid=each.description.pid,
+                    until=None if each.description.until is None else stamp(each.description.until),
+                )
+                for each in deployed
+            ),
+        )
+
+    async def runs(self, request: Request) -> Answer:
+        """All runs, newest first; ``?limit=``."""
+        limit = min(_number(request, "limit", source.LIST), source.LIST)
+        return await in_thread(source.runs, self._live, limit)
+
+    async def show(self, request: Request) -> Answer:
+        """One run with its timeline."""
+        return await in_thread(source.show, self._live, request.path_params["run"])
+
+    async def events(self, request: Request) -> Answer:
+        """A page of one run's stored events; ``?after=`` a seq."""
+        return await in_thread(source.events, self._live, request.path_params["run"], _number(request, "after", 0))
+
+    async def why(self, request: Request) -> Answer:
+        """What one run waits on."""
+        return await in_thread(source.why, self._live, request.path_params["run"])
+
+    async def verify(self, _request: Request) -> Answer:
+        """Check every repository."""
+        return await in_thread(self._verify)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    async def mail(self, request: Request) -> Answer:
+        """Accept a mail; the answer is durable."""
+        raw = await _body(request, self._limits.mail, "the mail")
+        return await in_thread(self._live.deliver, request.path_params["address"], raw)
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer an open approval, as the operator."""
+        decided = _decoded(await _body(request, SMALL, "the answer"), Decided)
+        decision = Decision(
+            approved=decided.approved, by=request.scope["waypost.user"], text=decided.comment[:_COMMENT], via="cli"
+        )
+        return await in_thread(self._live.answer, request.path_params["run"], decided.call, decision)
+
+    async def resume(self, request: Request) -> Answer:
+        """Let a paused run go on, as the operator."""
+        await _body(request, SMALL, "the request")
+        return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
+
+
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run what waits for actors or disks in a thread of its own: the loop serves others meanwhile."""
+    return await anyio.to_thread.run_sync(functools.partial(function, *arguments))
+
+
+def _route(path: str, door: Door, method: str = "GET") -> Route:
+    async def endpoint(request: Request) -> Response:
+        return _json(await door(request), 200)
+
+    return Route(path, endpoint, methods=[method])
+
+
+def _json(answer: Answer, status: int) -> Response:
+    return Response(msgspec.json.encode(answer), status, media_type="application/json")
+
+
+async def _body(request: Request, limit: int, what: str) -> bytes:
+    """The body, never more of it in memory than the limit. Raises TooLarge."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise TooLarge(what, limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _decoded(raw: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        raise Usage(f"the body can't be read: {bad}") from None
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 15:  # noqa: PLR2004 - any seq fits
+        raise Usage(f"{name}={text[:40]!r} is no number")
+    return int(text)
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+def problem_of(error: WaypostError) -> Problem:
+    """An error as the API answers it."""
+    match error:
+        case RefusedByRule():
+            code = error.rule
+        case HostError():
+            code = error.code
+        case SubstrateError():
+            code = "data-directory"
+        case Invalid():
+            code = "usage"
+        case _:
+            code = "refused"
+    return Problem(code=code, message=error.message, hint=error.hint)
+
+
+def _problem(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, WaypostError)
+    problem = problem_of(error)
+    return _json(problem, _STATUS.get(problem.code, 409))
+
+
+def _not_found(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    what = f"{request.method} {request.url.path[:200]} is no door of this API"
+    return _json(Problem(code="usage", message=what), error.status_code)
+
+
+def _gone(_request: Request, _error: Exception) -> Response:
+    return _json(Problem(code="usage", message="the request broke off"), 400)
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _json(Problem(code="broken", message="the host failed on this request; its log says how"), 500)

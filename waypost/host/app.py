@@ -1,0 +1,184 @@
+"""The composition root: one host on one data directory, from its lock to its last thread.
+
+What is opened is closed in reverse order, also when the opening fails half-way. Nothing here decides anything.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pykka
+
+from actors.messages import Description, StateChanged
+from substrate.disk import Disk
+from substrate.keys import SigningKey
+from waypost import __version__
+from waypost.acting import Ref
+from waypost.host import offline
+from waypost.host.answers import Status
+from waypost.host.api import Api
+from waypost.host.clock import SystemClock
+from waypost.host.crew import MailKey, Ports
+from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
+from waypost.host.describe import Described
+from waypost.host.errors import HostError, NotWritable, Taken
+from waypost.host.live import Live
+from waypost.host.lock import HostLock
+from waypost.host.messages import Begin, End
+from waypost.host.root import HostActor, House
+from waypost.host.server import ApiServer, bind
+from waypost.host.timeline import TimelineActor
+from waypost.host.wires import Wires
+from waypost.model.limits import DEFAULT, Limits
+from waypost.model.times import stamp
+from waypost.shell import request, tell
+
+ISOLATION = "none"
+SWITCH = 0.0005
+"""Seconds between two switches of threads: with the default of 5 ms an answer that crosses six of them is slow."""
+_MARGIN = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What a host is started with; read from arguments and environment by the command line alone."""
+
+    data: Path
+    described: tuple[Described, ...]
+    command: tuple[str, ...]
+    """For people who find the lock held."""
+    environment: Mapping[str, str] = field(repr=False)
+    allow_network: bool = False
+    limits: Limits = DEFAULT
+    say: Callable[[str, str], None] | None = None
+    """Is told each line of the timeline: (ISO 8601 UTC, text). None: there is no timeline."""
+    give_up: Callable[[HostError], None] = lambda _error: None
+    """Is told when nothing is left that could go on, and why; from another thread, possibly more than once."""
+
+
+class Host:
+    """A running host. Made by ``Host.start``; ended by ``close``, or as a context."""
+
+    def __init__(self, config: Config, data: DataDir, key: SigningKey, root: Ref, on_close: ExitStack) -> None:
+        self.config, self.data, self.key, self.root = config, data, key, root
+        self._on_close = on_close
+
+    @classmethod
+    def start(cls, config: Config, disk: Disk | None = None) -> Self:
+        """Take the data directory, start everything, and listen.
+
+        Raises HostError: DataDirectory and its children, HostRuns, Taken; BadKey.
+        """
+        sys.setswitchinterval(SWITCH)
+        with ExitStack() as opened:
+            clock = SystemClock()
+            since = stamp(clock.now().wall)
+            data = prepare(config.data, allow_network=config.allow_network)
+            opened.enter_context(HostLock.take(data.lock, command=config.command, since=since))
+            lay_out(data)
+            key, secret = _keys(data)
+            _refuse_taken(data, config.described)
+            listener = bind(data.socket)
+            opened.callback(data.socket.unlink, missing_ok=True)
+            opened.callback(listener.close)
+            clock.start()
+            opened.callback(_quietly, clock.stop)
+            wires = Wires(unsent=config.limits.unsent).start()
+            opened.callback(wires.close)
+            ports = Ports(
+                data=data,
+                key=key,
+                mail_key=MailKey(secret),
+                clock=clock,
+                wires=wires,
+                limits=config.limits,
+                disk=disk or Disk(),
+            )
+            root = _root(config, ports, opened)
+            live = Live(root, config.limits)
+            status = Status(
+                waypost=__version__,
+                pid=os.getpid(),
+                since=since,
+                data=str(data.path),
+                isolation=ISOLATION,
+                signer=key.fingerprint,
+                deployments=(),
+            )
+            api = Api(
+                live,
+                limits=config.limits,
+                verify=lambda: offline.check(data, key.public, isolation=ISOLATION),
+                status=lambda: status,
+            )
+            server = ApiServer(listener, api.app(), lambda: wires.pids).start()
+            opened.callback(server.stop)
+            return cls(config, data, key, root, opened.pop_all())
+
+    def close(self) -> None:
+        """Stop: no new request, every child down its ladder, everything sealed; runs stay live."""
+        self._on_close.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _root(config: Config, ports: Ports, opened: ExitStack) -> Ref:
+    """Start the actors; their end goes onto the stack: asked politely first, then by the root's own end."""
+    watchers: tuple[Ref, ...] = ()
+    if config.say is not None:
+        timeline = TimelineActor.start(config.say, clock=ports.clock)
+        opened.callback(_quietly, lambda: timeline.stop(timeout=_MARGIN))
+        watchers = (timeline,)
+
+    def report(description: Description) -> None:
+        for watcher in watchers:
+            tell(watcher, StateChanged(description))
+
+    house = House(
+        ports=ports,
+        described=config.described,
+        environment=config.environment,
+        report=report,
+        give_up=config.give_up,
+        watchers=watchers,
+    )
+    root = HostActor.start(house)
+    patience = config.limits.stop_deadline + _MARGIN
+    opened.callback(_quietly, lambda: root.stop(timeout=patience * (len(config.described) + 1)))
+    opened.callback(_quietly, lambda: request(root, End(), timeout=patience))
+    root.tell(Begin(tuple(described.spec for described in config.described)))
+    return root
+
+
+def _quietly(end: Callable[[], object]) -> None:
+    """What doesn't end in time, or has ended already, must not keep the rest from ending."""
+    with suppress(pykka.Timeout, pykka.ActorDeadError):
+        end()
+
+
+def _keys(data: DataDir) -> tuple[SigningKey, bytes]:
+    try:
+        return SigningKey.load_or_create(data.signing_key), mail_key(data)
+    except OSError as failure:
+        raise NotWritable(str(data.keys), failure) from failure
+
+
+def _refuse_taken(data: DataDir, described: tuple[Described, ...]) -> None:
+    """An address belongs to one deployment of a host, also while that one's file isn't among those that are run."""
+    names = {each.spec.name for each in described}
+    resting = {address: name for address, name in offline.addresses(data).items() if name not in names}
+    for each in described:
+        if each.spec.address in resting:
+            other = f"the deployment {resting[each.spec.address]!r} of this data directory"
+            raise Taken("address", each.spec.address, other, each.spec.file)

@@ -1,0 +1,122 @@
+"""Who plays each part of a deployment: the five actors, made with their ports. No decision is made here."""
+
+from dataclasses import dataclass
+
+from actors.child_process import ChildCommand, ChildProcessActor
+from actors.dispatch import DispatchActor
+from actors.messages import DeploymentSpec, Peers
+from actors.scheduler import SchedulerActor
+from actors.terminal import TerminalBroadcasterActor
+from substrate.actor import SubstrateActor
+from substrate.disk import Disk
+from substrate.keys import SigningKey
+from substrate.settings import Settings, message_ids
+from waypost.acting import Clock, Ref
+from waypost.host.datadir import DataDir
+from waypost.host.wires import Wires
+from waypost.model.declaration import Runs
+from waypost.model.ids import Generation
+from waypost.model.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What every deployment of a host shares. No repr shows a key."""
+
+    data: DataDir
+    key: SigningKey
+    mail_key: "MailKey"
+    clock: Clock
+    wires: Wires
+    limits: Limits
+    disk: Disk
+
+
+class MailKey:
+    """The key of outgoing Message-IDs; shown to nobody."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def reveal(self) -> bytes:
+        """The 32 bytes, for the one function that makes Message-IDs."""
+        return self._raw
+
+    def __repr__(self) -> str:
+        return "MailKey(…)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a mail key is never pickled")
+
+
+class HostCrew:
+    """One deployment's ``Crew``; called by its supervisor alone."""
+
+    def __init__(self, spec: DeploymentSpec, command: ChildCommand, ports: Ports, *, runs: Runs) -> None:
+        self._spec, self._command, self._ports, self._runs = spec, command, ports, runs
+
+    def substrate(self, parent: Ref, incarnation: int) -> Ref:
+        """The one writer of the deployment's repository."""
+        spec, ports = self._spec, self._ports
+        settings = Settings(
+            deployment=spec.name,
+            address=spec.address,
+            runs=self._runs,
+            message_id=message_ids(ports.mail_key.reveal(), spec.address),
+        )
+        return SubstrateActor.start(
+            ports.data.repo(spec.name),
+            settings,
+            ports.key,
+            clock=ports.clock,
+            disk=ports.disk,
+            limits=ports.limits,
+            parent=parent,
+            incarnation=incarnation,
+        )
+
+    def dispatch(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
+        """Which mail goes to which run."""
+        ports = self._ports
+        return DispatchActor.start(
+            self._spec,
+            substrate,
+            clock=ports.clock,
+            parent=parent,
+            incarnation=incarnation,
+            limits=ports.limits,
+        )
+
+    def scheduler(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
+        """What is due."""
+        ports = self._ports
+        return SchedulerActor.start(
+            self._spec.name,
+            substrate,
+            clock=ports.clock,
+            parent=parent,
+            incarnation=incarnation,
+            limits=ports.limits,
+        )
+
+    def broadcaster(self, parent: Ref, incarnation: int) -> Ref:
+        """Who watches."""
+        return TerminalBroadcasterActor.start(
+            self._spec.name, clock=self._ports.clock, parent=parent, incarnation=incarnation
+        )
+
+    def child(self, parent: Ref, generation: Generation, peers: Peers) -> Ref:
+        """The child of one generation."""
+        ports = self._ports
+        return ChildProcessActor.start(
+            self._spec,
+            generation,
+            peers,
+            command=self._command,
+            wires=ports.wires,
+            clock=ports.clock,
+            parent=parent,
+            limits=ports.limits,
+        )

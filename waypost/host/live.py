@@ -1,0 +1,135 @@
+"""Asking a running host: the actors' answers as records, in words of the API. Called by the API's threads only."""
+
+from typing import Any
+
+import pykka
+
+from actors.messages import Forward
+from substrate.messages import (
+    Answer,
+    Done,
+    LogPage,
+    Operation,
+    Question,
+    ReadLog,
+    ReadRuns,
+    Refused,
+    RunLine,
+    Unpause,
+    Withheld,
+)
+from waypost.acting import Ref
+from waypost.host.answers import Answered, MailTaken, Resumed
+from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule
+from waypost.host.explain import Situation
+from waypost.host.mailbus import MailBusActor
+from waypost.host.messages import Deliver, Deployed, Deployments
+from waypost.host.source import locate
+from waypost.model.errors import WaypostError
+from waypost.model.events import Decision
+from waypost.model.ids import CallId, RunId
+from waypost.model.limits import Limits
+from waypost.model.times import stamp
+from waypost.shell import ActorBroken, request
+
+TIMEOUT = 30.0
+"""Seconds until an answer is given up; a mail whose answer doesn't come is withheld."""
+
+
+class Live:
+    """A ``Source``, and the writing verbs, over the root of this process's actors."""
+
+    def __init__(self, root: Ref, limits: Limits, timeout: float = TIMEOUT) -> None:
+        self._root, self._limits, self._timeout = root, limits, timeout
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def deployed(self) -> tuple[Deployed, ...]:
+        """Every deployment as the root knows it."""
+        found: tuple[Deployed, ...] = self._request(self._root, Deployments())
+        return found
+
+    def situations(self) -> tuple[Situation, ...]:
+        """Every deployment."""
+        return tuple(
+            Situation(
+                name=each.spec.name,
+                address=each.spec.address,
+                hosted=True,
+                state=each.description.state,
+                reason=each.description.reason,
+                until=None if each.description.until is None else stamp(each.description.until),
+                isolation=each.spec.isolation,
+            )
+            for each in self.deployed()
+        )
+
+    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+        """Runs of a deployment, newest first."""
+        found: tuple[RunLine, ...] = self._forward(deployment, ReadRuns(limit=limit))
+        return found
+
+    def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
+        """Events of a run after a seq."""
+        try:
+            page: LogPage = self._forward(deployment, ReadLog(run=run, after=after, limit=self._limits.page))
+        except RefusedByRule as refused:
+            if refused.rule == "no-run":
+                return None
+            raise
+        return page
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def deliver(self, address: str, raw: bytes) -> MailTaken:
+        """Have the bus accept a mail. Raises NoSuchAddress, MalformedMail, NotNow, RefusedByRule."""
+        buses = pykka.ActorRegistry.get_by_class(MailBusActor)
+        if not buses:
+            raise NotNow("the mail bus is being made anew")
+        taken: MailTaken = self._request(buses[0], Deliver(address, raw))
+        return taken
+
+    def answer(self, text: str, call: str | None, decision: Decision) -> Answered:
+        """Answer an open approval of a run. Raises NoSuchRun, RefusedByRule, NotNow."""
+        situation, run = locate(self, text)
+        named = None if call is None else CallId(call)
+        answered: CallId = self._forward(situation.name, Answer(run=run, call=named, decision=decision))
+        return Answered(run=run, call=answered, approved=decision.approved, by=decision.by)
+
+    def resume(self, text: str, by: str) -> Resumed:
+        """Let a paused run go on. Raises NoSuchRun, RefusedByRule, NotNow."""
+        situation, run = locate(self, text)
+        self._forward(situation.name, Unpause(run=run, by=by))
+        return Resumed(run=run, by=by)
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _forward(self, deployment: str, what: Operation | Question) -> Any:
+        """The value of an operation or question, as its docstring says."""
+        found = next((each for each in self.deployed() if each.spec.name == deployment), None)
+        if found is None:
+            raise NoSuchAddress(deployment, ())
+        if found.supervisor is None:
+            raise NotNow(f"{deployment} is being made anew")
+        result = self._request(found.supervisor, Forward(what))
+        match result:
+            case Done():
+                return result.value
+            case Refused():
+                raise RefusedByRule(result.code, result.why, result.hint)
+            case Withheld():
+                raise NotNow(result.reason)
+            case _:
+                raise TypeError(f"a supervisor answered {result!r}")
+
+    def _request(self, ref: Ref, body: Any) -> Any:
+        try:
+            return request(ref, body, timeout=self._timeout)
+        except pykka.Timeout:
+            raise NotNow(f"no answer within {self._timeout:g} s") from None
+        except pykka.ActorDeadError:
+            raise NotNow("the part of the host that would answer has ended") from None
+        except ActorBroken as broken:
+            raise NotNow(f"the part of the host that would answer has failed: {broken.message}") from None
+        except WaypostError:
+            raise

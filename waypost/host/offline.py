@@ -1,0 +1,95 @@
+"""Reading without a host: the repositories themselves, as of their last acknowledged write. No file is touched."""
+
+from functools import cached_property
+
+from substrate.errors import NoSuchRun, SubstrateError
+from substrate.keys import PublicKey
+from substrate.messages import LogPage, RunLine
+from substrate.reader import Reader
+from substrate.verify import verify
+from waypost.host.answers import DeploymentVerified, Finding, Verified
+from waypost.host.datadir import DataDir
+from waypost.host.errors import NoDataDirectory
+from waypost.host.explain import Situation
+from waypost.model.ids import RunId
+from waypost.model.limits import DEFAULT, Limits
+
+
+class Offline:
+    """A ``Source`` over the data directory, at one moment."""
+
+    def __init__(self, data: DataDir, limits: Limits = DEFAULT) -> None:
+        self._data, self._limits = data, limits
+        self._readers: dict[str, Reader] = {}
+
+    def situations(self) -> tuple[Situation, ...]:
+        """Every deployment that has a repository here. Raises SubstrateError where one can't be read."""
+        return tuple(
+            Situation(name=name, address=self._reader(name).facts().address, hosted=False)
+            for name in self._data.deployments()
+        )
+
+    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+        """Runs of a deployment, newest first."""
+        return self._reader(deployment).runs(limit)
+
+    def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
+        """Events of a run after a seq."""
+        try:
+            return self._reader(deployment).page(run, after=after, limit=self._limits.page)
+        except NoSuchRun:
+            return None
+
+    def _reader(self, deployment: str) -> Reader:
+        if deployment not in self._readers:
+            self._readers[deployment] = Reader.open(self._data.repo(deployment), self._key)
+        return self._readers[deployment]
+
+    @cached_property
+    def _key(self) -> PublicKey:
+        return public_key(self._data)
+
+
+def public_key(data: DataDir) -> PublicKey:
+    """The host's public key. Raises NoDataDirectory, BadKey."""
+    try:
+        return PublicKey.load(data.public_key)
+    except FileNotFoundError:
+        raise NoDataDirectory(str(data.public_key), "the host's public key is not there") from None
+
+
+def addresses(data: DataDir) -> dict[str, str]:
+    """Every address that has a repository here, with its deployment. A repository that can't be read has none."""
+    if not data.deployments():
+        return {}
+    found: dict[str, str] = {}
+    key = public_key(data)
+    for name in data.deployments():
+        try:
+            found[Reader.open(data.repo(name), key).facts().address] = name
+        except SubstrateError:
+            continue  # it is named by the verbs that read; a mail for it can't be promised anything
+    return found
+
+
+def check(data: DataDir, key: PublicKey, *, isolation: str = "none") -> Verified:
+    """Verify every repository here with this key. Raises NotARepository."""
+    found: list[DeploymentVerified] = []
+    for name in data.deployments():
+        report = verify(data.repo(name), key)
+        found.append(
+            DeploymentVerified(
+                deployment=name,
+                sound=report.sound,
+                signer=report.signer,
+                pinned=report.pinned,
+                repository=report.repository,
+                flushes=report.flushes,
+                commits=report.commits,
+                runs=report.runs,
+                events=report.events,
+                reach=report.reach,
+                faults=tuple(Finding(commit=f.commit, path=f.path, fault=f.what) for f in report.faults),
+            )
+        )
+    return Verified(isolation=isolation, deployments=tuple(found))

@@ -1,0 +1,136 @@
+"""HostActor: the root of a host's actors. It starts the bus and the deployments, and ends them, youngest first."""
+
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pykka
+
+from actors.child_process import ChildCommand
+from actors.messages import Description, WakeAt
+from actors.supervisor import SupervisorActor
+from waypost.acting import Next, Ref
+from waypost.host.child_log import ChildLog
+from waypost.host.courier import CourierActor
+from waypost.host.crew import HostCrew, Ports
+from waypost.host.describe import Described
+from waypost.host.errors import HostBroke, HostError
+from waypost.host.mailbus import MailBusActor
+from waypost.host.messages import BusStarted, DeploymentStarted, RootMessage
+from waypost.host.root_logic import (
+    Dismiss,
+    GiveUp,
+    Idle,
+    Report,
+    Setup,
+    StartBus,
+    StartDeployment,
+    State,
+    advance,
+)
+from waypost.model.ids import Deployment
+from waypost.model.times import Now
+from waypost.shell import Shell
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """What the root builds with. ``report`` hears of each change of a deployment's state; neither call may fail."""
+
+    ports: Ports
+    described: tuple[Described, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    """The host's own; a child gets of it what ``ipc.environment`` says."""
+    report: Callable[[Description], None]
+    give_up: Callable[[HostError], None]
+    watchers: tuple[Ref, ...] = ()
+    argv_prefix: tuple[str, ...] = ()
+    """Isolates a child; empty for isolation ``none``."""
+
+
+class HostActor(Shell):
+    """The root. Told ``Begin``; asked ``Deployments`` and ``End``."""
+
+    def __init__(self, house: House) -> None:
+        self._setup = Setup(house.ports.limits, house.watchers)
+        super().__init__("host", Idle(), self._decide, clock=house.ports.clock)
+        self._house = house
+        self._code = {described.spec.name: described for described in house.described}
+        self._started: list[Ref] = []
+
+    def _decide(self, state: State, message: RootMessage, now: Now) -> Next[State]:
+        return advance(self._setup, state, message, now)
+
+    def perform(self, effect: Any) -> None:
+        """Start, end, tell."""
+        match effect:
+            case StartBus():
+                ports = self._house.ports
+                bus = MailBusActor.start(
+                    ports.data,
+                    limits=ports.limits,
+                    clock=ports.clock,
+                    parent=self.actor_ref,
+                    incarnation=effect.incarnation,
+                )
+                self._keep(bus)
+                self.actor_ref.tell(BusStarted(effect.incarnation, bus))
+            case StartDeployment():
+                self._start_deployment(effect)
+            case Dismiss():
+                effect.ref.stop(block=False)
+            case Report():
+                self._house.report(effect.description)
+            case GiveUp():
+                self._house.give_up(effect.error)
+            case WakeAt():
+                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+            case _:
+                super().perform(effect)
+
+    def finish(self) -> None:
+        """End whatever still lives, youngest first; when this actor failed, say so to whoever waits for the host."""
+        for ref in reversed(self._started):
+            try:
+                ref.stop(block=True, timeout=self._setup.limits.stop_deadline)
+            except pykka.Timeout:
+                log.error("%s failed to end in time", ref)  # noqa: TRY400 - the traceback is pykka's waiting
+        self._house.give_up(HostBroke("the host's root has ended"))
+
+    def _start_deployment(self, effect: StartDeployment) -> None:
+        ports, name = self._house.ports, effect.spec.name
+        courier = CourierActor.start(
+            name, limits=ports.limits, clock=ports.clock, parent=self.actor_ref, incarnation=effect.incarnation
+        )
+        supervisor = SupervisorActor.start(
+            effect.spec,
+            self._crew(name),
+            clock=ports.clock,
+            parent=self.actor_ref,
+            sink=self.actor_ref,
+            subscribers=(courier,),
+            limits=ports.limits,
+        )
+        self._keep(courier, supervisor)
+        self.actor_ref.tell(DeploymentStarted(name, effect.incarnation, supervisor, courier))
+
+    def _crew(self, name: Deployment) -> HostCrew:
+        house, code = self._house, self._code[name]
+        limits = house.ports.limits
+        output = ChildLog(house.ports.data.logs / f"{name}.log", limit=limits.log_bytes)
+        retries = ("--retry-first", f"{limits.retry_first:g}", "--retry-cap", f"{limits.retry_cap:g}")
+        command = ChildCommand(
+            python=sys.executable,
+            arguments=(*code.arguments, *retries),
+            environment=house.environment,
+            output=output.write,
+            argv_prefix=house.argv_prefix,
+        )
+        return HostCrew(code.spec, command, house.ports, runs=code.runs)
+
+    def _keep(self, *refs: Ref) -> None:
+        self._started = [*(ref for ref in self._started if ref.is_alive()), *refs]

@@ -1,0 +1,146 @@
+"""The API's socket: bound by the host itself, private to its user, and served by uvicorn in one thread.
+
+A peer is looked at when it connects, before a byte of it is read: another user's process is refused, and so is any
+descendant of the host's own children (design §1).
+"""
+
+import asyncio
+import pwd
+import socket
+import stat
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from waypost.host.answers import Problem
+from waypost.host.errors import InTheWay, NotWritable
+from waypost.host.guard import Peer, PeerRefused, admit
+from waypost.host.reach import reached
+
+_BACKLOG = 64
+_AT_ONCE = 64
+_STOP = 5.0
+
+Children = Callable[[], Collection[int]]
+
+
+def bind(path: Path) -> socket.socket:
+    """A listening socket at the path, 0600; to be called under the host's lock: a stale one is removed.
+
+    Raises InTheWay when a file lies there that is no socket, NotWritable.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        _make_way(path)
+        with reached(path) as name:
+            # The directory is 0700, so nobody comes in between bind and chmod; and nobody listens yet.
+            listener.bind(name)
+        path.chmod(0o600)
+        listener.listen(_BACKLOG)
+    except OSError as failure:
+        listener.close()
+        raise NotWritable(str(path), failure) from failure
+    except InTheWay:
+        listener.close()
+        raise
+    return listener
+
+
+class ApiServer:
+    """Serves an application on a listening socket, from ``start`` to ``stop``."""
+
+    def __init__(self, listener: socket.socket, app: ASGIApp, children: Children) -> None:
+        config = uvicorn.Config(
+            app,
+            http=_protocol(children),
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_AT_ONCE,
+            timeout_graceful_shutdown=int(_STOP),
+        )
+        self._listener = listener
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="api", daemon=True)
+
+    def start(self) -> "ApiServer":
+        """Begin; who has connected before is served now."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Finish what is being answered, then end; waits for that, a few seconds at most."""
+        self._server.should_exit = True
+        if self._thread.ident is not None:
+            self._thread.join(2 * _STOP)
+        self._listener.close()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._listener])
+
+
+def user_name(uid: int) -> str:
+    """The operating system's name for a user; its number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _make_way(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise InTheWay(str(path))
+    path.unlink()
+
+
+def _protocol(children: Children) -> type[asyncio.Protocol]:
+    """The protocol of uvicorn, with a look at who connects."""
+
+    class PeerProtocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+            super().connection_made(transport)
+            # asyncio's wrapper of the socket; it has getsockopt and no more is needed
+            connection = cast("socket.socket", transport.get_extra_info("socket"))
+            try:
+                peer = admit(connection, children())
+            except PeerRefused as refused:
+                self.app = _refusing(refused)
+            else:
+                self.app = _introduced(self.app, peer)
+
+    return PeerProtocol
+
+
+def _introduced(app: Any, peer: Peer) -> Any:  # uvicorn's and starlette's names for an application differ
+    """The application, told with each request who is calling."""
+
+    async def with_peer(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "waypost.user": user_name(peer.uid)}, receive, send)
+
+    return with_peer
+
+
+def _refusing(refused: PeerRefused) -> Any:  # the same
+    """Answers every request of a connection with the refusal."""
+    body = msgspec.json.encode(Problem(code=refused.code, message=refused.message, hint=refused.hint))
+
+    async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 403, "headers": [*headers, (b"connection", b"close")]})
+        await send({"type": "http.response.body", "body": body})
+
+    return refuse

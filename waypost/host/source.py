@@ -1,0 +1,126 @@
+"""What the reading verbs read from, a running host or the repositories themselves, and the answers made of it.
+
+Both ways give the same records, so that a verb says the same with and without a host.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+
+from substrate.messages import LogPage, RunLine
+from waypost.host import explain
+from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Why
+from waypost.host.errors import AmbiguousRun, NoSuchRun
+from waypost.host.explain import Situation
+from waypost.host.narrate import printable
+from waypost.model.errors import Invalid
+from waypost.model.ids import RunId, parse_run_id
+
+_BRIEF = 60
+_WAITS = 2
+LIST = 1000
+"""Runs of one deployment that are listed."""
+
+
+class Source(Protocol):
+    """Where answers come from. Raises HostError and SubstrateError."""
+
+    def situations(self) -> tuple[Situation, ...]:
+        """Every deployment."""
+        ...
+
+    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+        """Runs of a deployment, newest first, queued ones among them."""
+        ...
+
+    def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
+        """Events of a run after a seq; None when the deployment has no event of it."""
+        ...
+
+
+def runs(source: Source, limit: int = LIST) -> Runs:
+    """The answer of ``waypost runs``: newest first."""
+    rows: list[RunRow] = []
+    for situation in source.situations():
+        rows += (_row(situation.name, line) for line in source.runs(situation.name, limit + 1))
+    rows.sort(key=lambda row: row.started, reverse=True)
+    return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit)
+
+
+def locate(source: Source, text: str) -> tuple[Situation, RunId]:
+    """The run that is meant by an id or the beginning of one. Raises NoSuchRun, AmbiguousRun."""
+    whole_id = _as_id(text)
+    # run_1 means run_1_…, never run_10_…
+    beginning = text if text.count("_") > 1 else f"{text}_"
+    found: list[tuple[Situation, RunId]] = []
+    for situation in source.situations():
+        if whole_id is not None and source.page(situation.name, whole_id, 0) is not None:
+            return situation, whole_id
+        lines = source.runs(situation.name, LIST)
+        found += ((situation, line.run) for line in lines if line.run == text or line.run.startswith(beginning))
+    match found:
+        case []:
+            raise NoSuchRun(text)
+        case [one]:
+            return one
+        case several:
+            raise AmbiguousRun(text, tuple(run for _, run in several))
+
+
+def whole(source: Source, deployment: str, run: RunId) -> Iterator[bytes]:
+    """Every stored event of a run, in order; none when it is queued."""
+    after = 0
+    while (page := source.page(deployment, run, after)) is not None and page.events:
+        yield from page.events
+        after += len(page.events)
+        if after >= page.last:
+            return
+
+
+def show(source: Source, text: str) -> RunShown:
+    """The answer of ``waypost show``."""
+    situation, run = locate(source, text)
+    return explain.shown(explain.read(run, whole(source, situation.name, run)), situation)
+
+
+def why(source: Source, text: str) -> Why:
+    """The answer of ``waypost why``."""
+    situation, run = locate(source, text)
+    return explain.why(explain.read(run, whole(source, situation.name, run)), situation)
+
+
+def events(source: Source, text: str, after: int) -> EventsPage:
+    """A page of the answer of ``waypost log``."""
+    situation, run = locate(source, text)
+    page = source.page(situation.name, run, after)
+    raws = () if page is None else page.events
+    return EventsPage(
+        run=run,
+        deployment=situation.name,
+        events=tuple(msgspec.Raw(raw) for raw in raws),
+        last=0 if page is None else page.last,
+    )
+
+
+def _as_id(text: str) -> RunId | None:
+    try:
+        return parse_run_id(text)
+    except Invalid:
+        return None
+
+
+def _row(deployment: str, line: RunLine) -> RunRow:
+    waits = [f"{wait.kind}: {printable(wait.detail, _BRIEF)}" for wait in itertools.islice(line.waiting, _WAITS)]
+    more = " …" if len(line.waiting) > _WAITS else ""
+    return RunRow(
+        run=line.run,
+        deployment=deployment,
+        state=line.state,
+        started=line.started,
+        changed=line.changed,
+        seq=line.seq,
+        subject=printable(line.subject, _BRIEF),
+        waiting="; ".join(waits) + more,
+    )
