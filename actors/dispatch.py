@@ -3,7 +3,7 @@
 from actors.asking import AskingShell
 from actors.logic.dispatch import Unopened, advance
 from actors.logic.dispatch_turn import Desk
-from actors.messages import DeploymentSpec
+from actors.messages import DeploymentSpec, Role
 from substrate.messages import Start
 from waypost.acting import Clock, Ref
 from waypost.model.limits import DEFAULT, Limits
@@ -30,5 +30,7 @@ class DispatchActor(AskingShell):
             mail_to=spec.mail_to,
         )
         state = Unopened(Desk(start=start, limits=limits))
-        super().__init__(f"{spec.name}.dispatch", state, advance, clock=clock, parent=parent, incarnation=incarnation)
+        super().__init__(
+            f"{spec.name}/{Role.DISPATCH}", state, advance, clock=clock, parent=parent, incarnation=incarnation
+        )
         self.substrate = substrate

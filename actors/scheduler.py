@@ -2,6 +2,7 @@
 
 from actors.asking import AskingShell
 from actors.logic.scheduler import Unopened, advance
+from actors.messages import Role
 from waypost.acting import Clock, Ref
 from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
@@ -21,5 +22,7 @@ class SchedulerActor(AskingShell):
         limits: Limits = DEFAULT,
     ) -> None:
         state = Unopened(limits)
-        super().__init__(f"{deployment}.scheduler", state, advance, clock=clock, parent=parent, incarnation=incarnation)
+        super().__init__(
+            f"{deployment}/{Role.SCHEDULER}", state, advance, clock=clock, parent=parent, incarnation=incarnation
+        )
         self.substrate = substrate

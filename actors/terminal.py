@@ -3,7 +3,7 @@
 from typing import Any
 
 from actors.logic.terminal import Show, State, advance
-from actors.messages import Unwatch
+from actors.messages import Role, Unwatch
 from waypost.acting import Clock, Ref
 from waypost.model.ids import Deployment
 from waypost.shell import Shell, tell
@@ -17,7 +17,7 @@ class TerminalBroadcasterActor(Shell):
     ) -> None:
         state = State(deployment=deployment)
         super().__init__(
-            f"{deployment}.broadcaster", state, advance, clock=clock, parent=parent, incarnation=incarnation
+            f"{deployment}/{Role.BROADCASTER}", state, advance, clock=clock, parent=parent, incarnation=incarnation
         )
 
     def perform(self, effect: Any) -> None:

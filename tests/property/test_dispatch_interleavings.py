@@ -1,0 +1,353 @@
+"""Dispatch under any order of messages: the real rules of the substrate, a child that checks the protocol, and chance.
+
+Substrate, dispatch, child and clock are served in a random order, and the dispatch sees the stream and the answers each
+in its own order, so that every answer may be late or early; children die at any moment. What must hold at any time is
+asserted by the child and by the rules; what must hold in the end is asserted once everything has come to rest.
+"""
+
+from collections import Counter, deque
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.logic.dispatch import Open, State, Unopened, advance
+from actors.logic.dispatch_routing import accepting_wait
+from actors.logic.dispatch_turn import Desk
+from actors.messages import Ask, GenerationDown, GenerationUp, Send, WakeAt
+from ipc.messages import RunLogCredit, RunStart
+from substrate.messages import (
+    Append,
+    Appended,
+    BeginGeneration,
+    Consumed,
+    Done,
+    Enqueue,
+    Outcome,
+    Pause,
+    QueueMail,
+    ReadLog,
+    Start,
+    Unpause,
+    Withheld,
+    WorkflowProcess,
+)
+from waypost.acting import Tell
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.limits import Limits
+from waypost.model.times import Now
+from waypost.testing.paper import Paper
+from waypost.testing.paper_child import PaperChild
+
+HASH = "a" * 64
+START = Start(definition=HASH, code=HASH, python="3.11", waypost="0", mail_to=("boss@example.com",))
+LIMITS = Limits(page=700, page_credit=2)
+
+
+class World:
+    """Everything between which messages are on their way."""
+
+    def __init__(self, runs: Any) -> None:
+        self.paper = Paper(runs=runs, limits=LIMITS)
+        self.dispatch: State = Unopened(Desk(start=START, limits=LIMITS))
+        self.to_dispatch: deque[Any] = deque([self.paper.snapshot()])
+        self.answers: deque[Outcome] = deque()
+        self.to_substrate: deque[tuple[Any, int | None]] = deque()
+        self.to_child: deque[tuple[Generation, Any]] = deque()
+        self.wakes: list[Any] = []
+        self.child: PaperChild | None = None
+        self.up: Generation | None = None
+        self.mails = 0
+        self.full = False
+        """Whether the disk takes nothing."""
+        self.taken: Counter[int] = Counter()
+        self.requests = 0
+        self.given: dict[RunId, int] = {}
+        """Where each run's newest RunStarted or RunResumed was committed."""
+
+    # --- serving the mailboxes ---
+
+    def serve_substrate(self) -> None:
+        """One message of the substrate's mailbox."""
+        if not self.to_substrate:
+            return
+        what, correlation = self.to_substrate.popleft()
+        writes = not isinstance(what, ReadLog)
+        result = Withheld("full") if self.full and writes else self.paper.submit(what)
+        for fact in self.paper.facts():
+            if isinstance(fact, Consumed):
+                self.taken[fact.arrival] += 1
+            if isinstance(fact, Appended):
+                given = [each for each in fact.events if isinstance(each.event, ev.RunStarted | ev.RunResumed)]
+                self.given.update({fact.run: self.paper.position} if given else {})
+        self.to_dispatch.extend(self.paper.taken())
+        if correlation is not None:
+            self.answers.append(Outcome(correlation, result))
+
+    def flush(self) -> None:
+        """What is visible becomes durable."""
+        self.paper.flush()
+        self.to_dispatch.extend(self.paper.taken())
+
+    def serve_dispatch(self) -> None:
+        """One message for the dispatch, and what it leads to."""
+        if self.to_dispatch:
+            self._tell_dispatch(self.to_dispatch.popleft())
+
+    def serve_answer(self) -> None:
+        """One answer for the dispatch, and what it leads to."""
+        if self.answers:
+            self._tell_dispatch(self.answers.popleft())
+
+    def _tell_dispatch(self, message: Any) -> None:
+        following = advance(self.dispatch, message, Now(0, 0.0))
+        self.dispatch = following.state
+        for effect in following.effects:
+            match effect:
+                case Ask(correlation, what, _stage):
+                    self.requests += 1
+                    self.to_substrate.append((what, correlation))
+                case Tell(generation, Send(payload)):
+                    if isinstance(payload, RunStart):
+                        assert self.given[RunId(payload.run)] <= self.paper.durable, "run.start before durable"
+                    self.to_child.append((generation, payload))  # type: ignore[arg-type]  # a number stands for the ref
+                case WakeAt(message):
+                    self.wakes.append(message)
+                case _:
+                    raise AssertionError(effect)
+
+    def serve_child(self) -> None:
+        """One message reaches its child, or nobody."""
+        if not self.to_child:
+            return
+        generation, payload = self.to_child.popleft()
+        if self.child is not None and self.child.generation == generation:
+            self.child.take(payload)
+
+    def wake(self) -> None:
+        """The clock keeps its promises."""
+        self.to_dispatch.extend(self.wakes)
+        self.wakes = []
+
+    # --- what happens ---
+
+    def mail(self, choice: int) -> None:
+        """A mail comes: a new one or one of a thread, from one person or another, with an answer or none."""
+        self.mails += 1
+        known = list(self.paper.index.live) + list(self.paper.index.ended)
+        thread = ""
+        if known and choice % 3:
+            run = known[choice % len(known)]
+            state = self.paper.index.known(run).run
+            names = sorted((*fold_ids(state),))
+            thread = f"In-Reply-To: {names[choice % len(names)]}\r\n"
+        sender = ("boss@example.com", "claire@example.com")[choice % 2]
+        word = ("yes", "no", "well")[choice % 3]
+        raw = f"Message-ID: <m{self.mails}@x>\r\nFrom: {sender}\r\n{thread}\r\n{word}\r\n".encode()
+        self.to_substrate.append((Enqueue(raw), None))
+
+    def spawn(self, *, broken: bool) -> None:
+        """What a supervisor does: the old child down, the generation raised durably, the new one up."""
+        self.kill(unexpected=True)
+        while self.to_substrate:  # BeginGeneration waits in the mailbox behind whatever is there already
+            self.serve_substrate()
+        done = self.paper.submit(BeginGeneration())
+        assert isinstance(done, Done)
+        self.to_dispatch.extend(self.paper.taken())
+        self.flush()
+        self.up = done.value
+        self.child = PaperChild(done.value, LIMITS)
+        self.to_dispatch.append(GenerationUp(done.value, done.value, "no such module" if broken else ""))
+
+    def kill(self, *, unexpected: bool) -> None:
+        """The child is gone, and its dispatch is told."""
+        if self.up is not None:
+            self.to_dispatch.append(GenerationDown(self.up, unexpected))
+        self.up = self.child = None
+
+    def work(self, choice: int) -> None:
+        """A live run does one thing, as its own fold allows."""
+        if self.child is None:
+            return
+        live = [run for run, followed in self.child.runs.items() if followed.live]
+        if not live:
+            return
+        run = live[choice % len(live)]
+        followed = self.child.runs[run]
+        state = followed.state(run)
+        by = WorkflowProcess(self.child.generation)
+        if isinstance(state, fold.Ended | fold.Absent):
+            return
+        ledger, n = state.ledger, CallId(f"r1#{len(followed.events)}")
+        seen = ledger.seq
+        what: Any
+        match choice % 7:
+            case 0 | 1:
+                events: tuple[ev.AnyEvent, ...] = (ev.SignalAwaited(call=n, park="input", seen=seen),)
+                what = Append(by=by, run=run, events=events)
+            case 2 if ledger.sent:
+                request = min(ledger.sent)
+                asks = ev.SignalAwaited(
+                    call=n, park="approval", seen=seen, title="?", who=("boss@example.com",), request=request
+                )
+                what = Append(by=by, run=run, events=(asks,))
+            case 2:
+                what = QueueMail(by=by, run=run, call=n, to=("boss@example.com",), subject="?", text="?")
+            case 3 if ledger.steps:
+                call, step = next(iter(ledger.steps.items()))
+                done = ev.StepCompleted(call=call, attempt=step.attempt, output=ev.Value(inline=b"1"))  # type: ignore[arg-type]  # bytes pass for Raw
+                what = Append(by=by, run=run, events=(done,))
+            case 3 | 4:
+                what = Append(by=by, run=run, events=(ev.StepStarted(call=n, step="pay", arguments=HASH),))
+            case 5:
+                what = Append(by=by, run=run, events=(ev.RunCompleted(result=ev.Value(inline=b"1")),))  # type: ignore[arg-type]  # as above
+            case _ if ledger.waits:
+                what = Append(by=by, run=run, events=(ev.SignalAwaitAbandoned(call=next(iter(ledger.waits))),))
+            case _:
+                return
+        self.to_substrate.append((what, None))
+
+    def operate(self, choice: int) -> None:
+        """An operator pauses a run, or lets it go on."""
+        live = list(self.paper.index.live)
+        if live:
+            run = live[choice % len(live)]
+            what = Unpause(run=run, by="me") if choice % 2 else Pause(run=run, code="operator", detail="")
+            self.to_substrate.append((what, None))
+
+    def credit(self, choice: int) -> None:
+        """The child takes in a page."""
+        if self.child is not None and self.child.runs:
+            run = list(self.child.runs)[choice % len(self.child.runs)]
+            if self.child.give_credit(run):
+                self.to_dispatch.append(RunLogCredit(run=run))
+
+    def some_rounds(self, rounds: int) -> None:
+        """Serve everybody in turn; nothing becomes durable by itself."""
+        for _ in range(rounds):
+            self.serve_substrate()
+            self.serve_dispatch()
+            self.serve_answer()
+            self.serve_child()
+
+    def rest(self) -> None:
+        """Serve everybody until nothing is on its way."""
+        self.full = False
+        for _ in range(10_000):
+            self.wake()
+            self.flush()
+            for run in () if self.child is None else tuple(self.child.runs):
+                while self.child is not None and self.child.give_credit(run):
+                    self.to_dispatch.append(RunLogCredit(run=run))
+            if not (self.to_dispatch or self.answers or self.to_substrate or self.to_child or self.wakes):
+                return
+            self.some_rounds(5)
+        raise AssertionError("it never comes to rest")
+
+
+def fold_ids(state: fold.Run) -> tuple[str, ...]:
+    match state:
+        case fold.Absent():
+            return ()
+        case fold.Ended():
+            return (*state.sent, *state.received)
+        case _:
+            return (*state.ledger.sent, *state.ledger.received)
+
+
+def play(world: World, seed: int, length: int) -> None:
+    """Each action is one thing that happens, or a few messages served somewhere."""
+    chance = Random(seed)
+    serve = (world.serve_substrate, world.serve_dispatch, world.serve_answer, world.serve_child)
+    for _ in range(length):
+        kind, choice = chance.randrange(100), chance.randrange(10_000)
+        if kind < 40:
+            for _ in range(choice % 5 + 1):
+                serve[kind % 4]()
+        elif kind < 43:
+            world.flush()
+        elif kind < 52:
+            world.some_rounds(choice % 40)
+        elif kind < 60:
+            world.mail(choice)
+        elif kind < 86:
+            world.work(choice)
+        elif kind < 90:
+            world.credit(choice)
+        elif kind < 91:
+            world.spawn(broken=choice % 5 == 0)
+        elif kind < 92:
+            world.kill(unexpected=choice % 2 == 0)
+        elif kind < 95:
+            world.operate(choice)
+        elif kind < 97:
+            world.full = not world.full
+        else:
+            world.wake()
+
+
+def at_rest(world: World) -> None:
+    """What must hold once everything has been served."""
+    paper, state = world.paper, world.dispatch
+    assert isinstance(state, Open)
+    assert all(count == 1 for count in world.taken.values()), "a mail was consumed twice"
+    for run, known in paper.index.live.items():
+        assert state.cards[run].run == known.run
+    if world.child is None or world.up is None:
+        return
+    broken = not hasattr(state.child, "ref")
+    for item in paper.index.queue.values():
+        entry = item.queued.entry
+        assert not item.claimed, f"mail {entry.arrival} was left in processing"
+        ledger = fold.ledger(paper.index.known(entry.run).run)
+        standing = paper.index.standing(entry.run)
+        if standing != "live":
+            assert broken, f"mail {entry.arrival} starts nothing"
+        elif not isinstance(paper.index.known(entry.run).run, fold.Paused) and ledger is not None:
+            assert accepting_wait(ledger, item.queued.gist) is None, f"mail {entry.arrival} waits beside an open wait"
+    trials = 0
+    for run, known in paper.index.live.items():
+        if not isinstance(known.run, fold.Driven):
+            continue
+        assert not broken, f"{run} is driven by broken code"
+        followed = world.child.runs.get(run)
+        if followed is None:
+            trials += 1  # waits behind another suspect
+            assert known.run.ledger.attempts + state.cards[run].charge >= 2
+            continue
+        assert followed.live
+        assert followed.state(run) == known.run, "the child has missed something"
+    assert not trials or state.trial is not None
+
+
+@given(seed=st.integers(0, 2**32), length=st.integers(10, 500), runs=st.sampled_from(["thread", "deployment"]))
+@settings(max_examples=40)
+def test_every_mail_is_taken_up_once_and_every_run_reaches_the_child(seed, length, runs):
+    """Whatever is late, refused, withheld or killed: no mail twice, no gap, no run started twice, nothing stuck."""
+    world = World(runs)
+    world.serve_dispatch()
+    world.spawn(broken=False)
+    play(world, seed, length)
+    world.rest()
+    at_rest(world)
+    world.spawn(broken=False)  # and again after one more child
+    world.rest()
+    at_rest(world)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=10)
+def test_a_dispatch_at_rest_asks_for_nothing_more(seed):
+    """A refusal is not asked for again and again: with nothing new, there are no more requests."""
+    world = World("thread")
+    world.serve_dispatch()
+    world.spawn(broken=False)
+    play(world, seed, 200)
+    world.rest()
+    asked = world.requests
+    world.to_dispatch.extend([Outcome(10**9, Done(0)), RunLogCredit(run="run_9_0000000000000000")])
+    world.rest()
+    assert world.requests == asked
