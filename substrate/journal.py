@@ -6,7 +6,7 @@ holds. Memory: the index of the objects since the last seal, and the objects of 
 
 import os
 import zlib
-from typing import NamedTuple
+from typing import TypeAlias
 
 from substrate import pack
 from substrate.disk import Disk
@@ -15,15 +15,12 @@ from substrate.objects import Kind, object_id
 from substrate.trees import Base
 from substrate.unpack import read_entry
 
+_Written: TypeAlias = tuple[int, int, int]
+"""CRC, offset and size of an entry; a plain tuple, as one is made for every object."""
+
 _DELTA_DEPTH = 24
 _DELTA_WORTH = 120
 """Bytes of a tree below which a delta saves nothing."""
-
-
-class _Written(NamedTuple):
-    crc: int
-    offset: int
-    size: int
 
 
 class Journal:
@@ -77,7 +74,7 @@ class Journal:
 
     def index(self) -> list[pack.Indexed]:
         """The entries as a pack's index knows them."""
-        return [pack.Indexed(oid, written.crc, written.offset) for oid, written in self._written.items()]
+        return [pack.Indexed(oid, crc, offset) for oid, (crc, offset, _) in self._written.items()]
 
     def blob(self, oid: bytes) -> bytes | None:
         """The bytes of a blob that was added here; None for any other object."""
@@ -87,7 +84,8 @@ class Journal:
         written = self._written.get(oid)
         if written is None:
             return None
-        raw = os.pread(self._descriptor, written.size, written.offset)
+        _, offset, size = written
+        raw = os.pread(self._descriptor, size, offset)
         return read_entry(raw, 0, len(raw), {}).data
 
     # --- adding ---
@@ -107,7 +105,7 @@ class Journal:
         known = self._written.get(oid)
         if known is not None:
             # Its depth isn't known any more; as deep as may be, so that the next version stands for itself.
-            return oid, Base(self.number, known.offset, _DELTA_DEPTH, data)
+            return oid, Base(self.number, known[1], _DELTA_DEPTH, data)
         at = self._offset
         if base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH or len(data) < _DELTA_WORTH:
             self._append(oid, pack.whole(Kind.TREE, data))
@@ -116,7 +114,7 @@ class Journal:
         return oid, Base(self.number, at, base.depth + 1, data)
 
     def _append(self, oid: bytes, entry: bytes) -> None:
-        self._written[oid] = _Written(zlib.crc32(entry), self._offset, len(entry))
+        self._written[oid] = (zlib.crc32(entry), self._offset, len(entry))
         self._buffer.append(entry)
         self._offset += len(entry)
 

@@ -97,9 +97,12 @@ def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
 
 def delta(old: bytes, new: bytes) -> bytes:
     """Make ``new`` from ``old``: what both begin with, what is new between, what both end with."""
-    shared = min(len(old), len(new))
-    before = _common(old, new, shared)
-    after = _common_end(old, new, shared - before)
+    if new.startswith(old):  # The common case: a line was added at the end.
+        before, after = len(old), 0
+    else:
+        shared = min(len(old), len(new))
+        before = _common(old, new, shared)
+        after = _common_end(old, new, shared - before)
     out = bytearray(_varint(len(old)) + _varint(len(new)))
     _copy(out, 0, before)
     middle = new[before : len(new) - after]

@@ -6,6 +6,7 @@ accepts with ``gpg.format=ssh``.
 
 import base64
 import binascii
+import functools
 import hashlib
 import struct
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ def _string(data: bytes) -> bytes:
 
 
 _ABOUT = _string(b"git") + _string(b"") + _string(b"sha512")
+_SIGNED = b"SSHSIG" + _ABOUT + struct.pack(">I", hashlib.sha512().digest_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,20 @@ def fingerprint(public: bytes) -> str:
 
 def to_sign(payload: bytes) -> bytes:
     """The bytes that the key signs for a commit's payload."""
-    return b"SSHSIG" + _ABOUT + _string(hashlib.sha512(payload).digest())
+    return _SIGNED + hashlib.sha512(payload).digest()
+
+
+@functools.lru_cache(maxsize=64)
+def _before(public: bytes) -> bytes:
+    """All of a signature's bytes but its last 64, which alone differ from one signature of a key to the next."""
+    size = len(_string(_KIND)) + 4 + _SIGNATURE_BYTES
+    head = b"SSHSIG\0\0\0\x01" + _string(public_blob(public)) + _ABOUT + struct.pack(">I", size)
+    return head + _string(_KIND) + struct.pack(">I", _SIGNATURE_BYTES)
 
 
 def armour(signature: Signature) -> bytes:
     """The text that stands in a commit's ``gpgsig`` header."""
-    raw = b"SSHSIG\0\0\0\x01" + _string(public_blob(signature.public)) + _ABOUT
-    raw += _string(_string(_KIND) + _string(signature.signature))
-    text = base64.b64encode(raw)
+    text = base64.b64encode(_before(signature.public) + signature.signature)
     return _BEGIN + b"\n".join([text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]) + _END
 
 
