@@ -10,7 +10,7 @@ from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref, Refused, R
 from waypost.host import maildir
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
-from waypost.host.mailbus_logic import Bus, Discard, Hand, LookIntoSpools, SetAside, Shelve, advance
+from waypost.host.mailbus_logic import Discard, Hand, LookIntoSpools, SetAside, Shelve, State, Unrouted, advance
 from waypost.host.messages import BusMessage, Carried, Carry, Deliver, Route, Routes, Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.model.ids import CallId, Deployment, RunId, message_key
@@ -31,7 +31,8 @@ POLL = WakeAt(Woken(0), mono=NOW.mono + Limits().spool_poll)
 
 def after(*messages: BusMessage) -> list[object]:
     """Every effect of these messages, after the routes were told."""
-    bus, effects = advance(Bus(Limits()), ROUTES, NOW).state, list[object]()
+    bus: State = advance(Unrouted(Limits()), ROUTES, NOW).state
+    effects: list[object] = []
     for message in messages:
         following = advance(bus, message, NOW)
         bus = following.state
@@ -55,6 +56,13 @@ def answered(*messages: BusMessage) -> object:
 def test_a_mail_goes_to_the_deployment_with_its_address(address: str) -> None:
     """Domains have no case; local parts are their owner's business."""
     assert after(knock(address)) == [Hand(FIRST, Enqueue(RAW), 1)]
+
+
+def test_who_knocks_while_the_host_starts_waits_a_moment() -> None:
+    """An address that isn't known yet must not be called nobody's."""
+    early = advance(Unrouted(Limits()), knock(), NOW)
+    assert early.effects == ()
+    assert advance(early.state, ROUTES, NOW).effects[1:] == (Hand(FIRST, Enqueue(RAW), 1),)
 
 
 @pytest.mark.parametrize("address", ["nobody@example.com", "Expenses@example.com", "no address", "", "a@b\r\nc: d"])
@@ -136,7 +144,7 @@ def test_a_mail_to_several_is_done_when_all_have_it() -> None:
 
 def test_the_first_look_into_the_spools_is_at_once() -> None:
     """What was sent while no host ran has waited long enough."""
-    assert advance(Bus(Limits()), ROUTES, NOW).effects == (LookIntoSpools((EXPENSES.name, ORDERS.name)),)
+    assert advance(Unrouted(Limits()), ROUTES, NOW).effects == (LookIntoSpools((EXPENSES.name, ORDERS.name)),)
     assert after(Woken(0)) == [LookIntoSpools((EXPENSES.name, ORDERS.name))]
 
 

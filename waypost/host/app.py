@@ -36,7 +36,7 @@ from waypost.host.timeline import TimelineActor
 from waypost.host.wires import Wires
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
-from waypost.shell import request, tell
+from waypost.shell import ActorBroken, request, tell
 
 ISOLATION = "none"
 SWITCH = 0.0005
@@ -162,8 +162,8 @@ def _root(config: Config, ports: Ports, opened: ExitStack) -> Ref:
 
 
 def _quietly(end: Callable[[], object]) -> None:
-    """What doesn't end in time, or has ended already, must not keep the rest from ending."""
-    with suppress(pykka.Timeout, pykka.ActorDeadError):
+    """What doesn't end in time, has failed, or has ended already, must not keep the rest from ending."""
+    with suppress(pykka.Timeout, pykka.ActorDeadError, ActorBroken):
         end()
 
 

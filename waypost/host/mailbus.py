@@ -9,7 +9,7 @@ from actors.messages import Forward, WakeAt
 from substrate.messages import Outcome, Withheld
 from waypost.host import maildir, spool
 from waypost.host.datadir import DataDir
-from waypost.host.mailbus_logic import Bus, Discard, Hand, LookIntoSpools, SetAside, Shelve, advance
+from waypost.host.mailbus_logic import Discard, Hand, LookIntoSpools, SetAside, Shelve, Unrouted, advance
 from waypost.host.messages import Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.host.worker import Worker
@@ -28,7 +28,7 @@ class MailBusActor(Shell):
     def __init__(
         self, data: DataDir, *, limits: Limits, clock: Clock, parent: Ref | None = None, incarnation: int = 1
     ) -> None:
-        super().__init__("mail-bus", Bus(limits), advance, clock=clock, parent=parent, incarnation=incarnation)
+        super().__init__("mail-bus", Unrouted(limits), advance, clock=clock, parent=parent, incarnation=incarnation)
         self._data, self._limits = data, limits
         self._worker: Worker | None = None
 

@@ -117,6 +117,14 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
+class Unrouted:
+    """No address is known yet; who knocks waits a moment."""
+
+    limits: Limits
+    early: tuple[Asked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Bus:
     """``open`` by correlation; ``letters`` by a number of their own. A spool is looked into again when it is quiet."""
 
@@ -127,13 +135,43 @@ class Bus:
     issued: int = 0
 
 
-def advance(bus: Bus, message: BusMessage, now: Now) -> Next[Bus]:  # noqa: PLR0911 - one arm per message
+State: TypeAlias = Unrouted | Bus
+
+
+def advance(state: State, message: BusMessage, now: Now) -> Next[State]:
     """One message."""
+    match state:
+        case Unrouted():
+            return _unrouted(state, message)
+        case Bus():
+            following = _routed(state, message, now)
+            return Next(following.state, following.effects)
+        case _:
+            assert_never(state)
+
+
+def _unrouted(state: Unrouted, message: BusMessage) -> Next[State]:
+    match message:
+        case Asked():
+            return Next(replace(state, early=(*state.early, message)))
+        case Routes():
+            bus = Bus(state.limits, dict(message.by_address))
+            # The first look is at once: what was sent while no host ran has waited long enough.
+            effects: tuple[object, ...] = (_look(bus),)
+            for asked in state.early:
+                following = _asked(bus, asked)
+                bus, effects = following.state, (*effects, *following.effects)
+            return Next(bus, effects)
+        case _:
+            return Next(state)  # nothing else can be meant for a bus that has done nothing yet
+
+
+def _routed(bus: Bus, message: BusMessage, now: Now) -> Next[Bus]:  # noqa: PLR0911 - one arm per message
     match message:
         case Asked():
             return _asked(bus, message)
         case Routes():
-            return _routed(bus, message, now)
+            return _rerouted(bus, message, now)
         case Carry():
             return _carry(bus, message)
         case Outcome():
@@ -158,10 +196,9 @@ def where(bus: Bus, text: str) -> Route | None:
         return None
 
 
-def _routed(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
+def _rerouted(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
     after = replace(bus, routes=dict(message.by_address))
-    # The first look is at once: what was sent while no host ran has waited long enough.
-    effects: tuple[object, ...] = (_look(after),) if after.routes and not bus.routes else ()
+    effects: tuple[object, ...] = ()
     for correlation, waiting in bus.open.items():
         if waiting.route is not None and waiting.route not in after.routes.values():
             # Its supervisor has gone and took the answer along.

@@ -204,7 +204,7 @@ def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Ne
             running = Running(state.members, message.bus, state.incarnation, state.faults)
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
             first = (StartDeployment(m.spec, 1) for m in members if isinstance(m, Raising) and m.incarnation == 1)
-            return Next(running, (Tell(message.bus, _routes(running)), *serve, *first))
+            return Next(running, (*_tell_routes(running), *serve, *first))
         case Asked():
             return _end(state.members, message, now, setup.limits)
         case _:
@@ -255,7 +255,7 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
     after = replace(state, members={**state.members, message.name: raised})
     effects: list[object] = []
     if isinstance(after, Running):
-        effects += [Tell(after.bus, _routes(after)), Tell(message.courier, Serve(message.supervisor, after.bus))]
+        effects += [*_tell_routes(after), Tell(message.courier, Serve(message.supervisor, after.bus))]
     effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
     return Next(after, (*effects, Tell(message.supervisor, Start())))
 
@@ -320,9 +320,10 @@ def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
         case Asked():
             return Next(replace(state, askers=(*state.askers, message.token)))
         case StateChanged(description):
-            gone = description.state == "stopped"
-            after = _one_less(state, description.name) if gone else Next[State](state)
-            return Next(after.state, (Report(description), *after.effects))
+            following: Next[State] = Next(state)
+            if description.state == "stopped":
+                following = _one_less(state, description.name)
+            return Next(following.state, (Report(description), *following.effects))
         case ActorEnded():
             name, _, role = message.name.partition("/")
             return _one_less(state, Deployment(name)) if role == SUPERVISOR else Next(state)
@@ -342,17 +343,22 @@ def _one_less(state: Stopping, name: Deployment) -> Next[State]:
 # --- small things --------------------------------------------------------------------------------------------------
 
 
-def _routes(state: Running) -> Routes:
+def _tell_routes(state: Running) -> tuple[Tell, ...]:
+    """The bus is told the routes as a whole: while one has never been there, its address would be nobody's."""
     routes: dict[str, Route] = {}
     for name, member in state.members.items():
         match member:
             case Raised():
                 routes[member.spec.address] = Route(name, member.supervisor)
-            case Raising() if member.last is not None:
+            case Raising():
+                if member.last is None:
+                    return ()
                 routes[member.spec.address] = Route(name, member.last)
-            case _:
+            case Lost():
                 pass
-    return Routes(routes)
+            case _:
+                assert_never(member)
+    return (Tell(state.bus, Routes(routes)),)
 
 
 def _all_down(members: Mapping[Deployment, Member]) -> tuple[GiveUp, ...]:

@@ -3,8 +3,8 @@
 It is told durable facts only; what it writes with is the command line's.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from actors.messages import Seen, SeenProgress, SeenQueued, StateChanged
@@ -39,7 +39,9 @@ class Narrate:
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """There is nothing to remember."""
+    """What was said last of each deployment: (state, reason)."""
+
+    said: Mapping[Deployment, tuple[str, str]] = field(default_factory=dict)
 
 
 def advance(state: Watching, message: TimelineMessage, now: Now) -> Next[Watching]:
@@ -53,6 +55,10 @@ def advance(state: Watching, message: TimelineMessage, now: Now) -> Next[Watchin
             mail = f"mail {message.arrival} from {printable(message.sender)}: {printable(message.subject)}"
             effect = Say(stamp(now.wall), f"{message.deployment} {short(message.run)}  {mail}")
         case StateChanged(description):
+            now_said = (description.state, description.reason)
+            if state.said.get(description.name) == now_said:
+                return Next(state)
+            state = Watching({**state.said, description.name: now_said})
             reason = f": {printable(description.reason)}" if description.reason else ""
             generation = f" (generation {description.generation})" if description.state == "running" else ""
             effect = Say(stamp(now.wall), f"{description.name} is {description.state}{generation}{reason}")
