@@ -15,7 +15,7 @@ import msgspec
 
 from substrate import layout, state
 from substrate.disk import Disk
-from substrate.errors import Damaged, NewerFormat, NotARepository, Unsigned
+from substrate.errors import BadObject, Damaged, NewerFormat, NotARepository, Unsigned
 from substrate.flush import parse_trailer
 from substrate.folder import REF, Folder
 from substrate.journal import finish
@@ -109,8 +109,11 @@ def _tip(folder: Folder, objects: SealedObjects, key: PublicKey) -> Head:
     ref = folder.read_ref()
     if ref is None:
         raise Damaged(folder.ref, "the branch is missing; this is never taken for a new, empty repository")
-    commit = parse_commit(objects.read(Kind.COMMIT, bytes.fromhex(ref)))
-    head = head_of(bytes.fromhex(ref), commit, key.verifies)
+    raw = objects.read(Kind.COMMIT, bytes.fromhex(ref))
+    try:
+        head = head_of(bytes.fromhex(ref), parse_commit(raw), key.verifies)
+    except BadObject:  # A merge, for one: nothing that we ever wrote.
+        head = None
     if head is None:
         raise Unsigned(folder.ref, "the branch names a commit that this host's key has not signed", heads=(ref,))
     return head

@@ -158,17 +158,17 @@ def test_another_host_s_flush_is_never_built_on(killed: Path) -> None:
     assert everything(killed) == before
 
 
-def test_a_commit_that_somebody_put_onto_the_branch_is_named(killed: Path, tmp_path: Path) -> None:
-    """A stock git may write refs; the host doesn't follow it."""
-    git(killed, "-c", "user.name=x", "-c", "user.email=x@x", "update-ref", "refs/heads/log", commit_on(killed))
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_commit_that_somebody_put_onto_the_branch_is_named(killed: Path, merge: bool) -> None:  # noqa: FBT001 - a case
+    """A stock git may write refs, also a merge; the host never builds on what it hasn't signed."""
+    settings = ["-c", "user.name=x", "-c", "user.email=x@x"]
+    first = git(killed, *settings, "commit-tree", "-p", "log", "-m", "mine", "log^{tree}").strip()
+    above = [first] if merge else []
+    flags = [flag for parent in ("log", *above) for flag in ("-p", parent)]
+    theirs = git(killed, *settings, "commit-tree", *flags, "-m", "theirs", "log^{tree}").strip()
+    git(killed, "update-ref", "refs/heads/log", theirs)
     with pytest.raises(Unsigned, match="has not signed"):
         Store.open(killed, key=KEY)
-
-
-def commit_on(repository: Path) -> str:
-    """An unsigned commit on top of the branch."""
-    settings = ["-c", "user.name=x", "-c", "user.email=x@x"]
-    return git(repository, *settings, "commit-tree", "-p", "log", "-m", "mine", "log^{tree}").strip()
 
 
 def test_a_journal_that_history_has_already_is_deleted(killed: Path) -> None:
