@@ -192,7 +192,7 @@ def _append(desk: Desk, request: AppendRequest, run: RunId, by: WorkflowProcess)
         events = tuple(map(ev.decode, request.events))
     except Invalid as bad:
         raise RuleBroken(f"append.request {request.id}: {bad.message}") from None
-    leaves = any(isinstance(event, ev.StepStarted | ev.TERMINAL) for event in events)
+    leaves = any(isinstance(event, (ev.StepStarted, *ev.TERMINAL)) for event in events)
     # A step's body touches the world, and a run's end is told to it: both wait for the disk (storage §2).
     stage = Stage.DURABLE if leaves else Stage.COMMITTED
     return _submit(desk, Appending(request.id, ev.blobs(events)), Append(by=by, run=run, events=events), stage)

@@ -1,0 +1,225 @@
+"""Any order of messages: the two machines keep their promises whatever comes, as often as it comes."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.logic.child_process import KILL
+from actors.logic.child_states import Gone, Killed, Spawn, ToParent
+from actors.logic.supervisor_effects import EndChild, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_states import Down, Ending, Stopped, crew_of
+from actors.messages import (
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    ExitReason,
+    Forward,
+    Role,
+    Start,
+    Stop,
+    WakeAt,
+)
+from substrate.messages import BeginGeneration, Done, Outcome, Snapshot
+from waypost.acting import ActorEnded, Asked, Halt, Reply
+from waypost.model.ids import Generation
+from waypost.model.times import Now
+from waypost.testing import childhood, supervision
+from waypost.testing.supervision import CODE, IDLE, MAIL
+
+LABELS = st.lists(st.sampled_from(sorted(childhood.MESSAGES)), max_size=30)
+
+
+@given(LABELS)
+def test_a_child_is_spawned_at_most_once_and_its_exit_is_told_at_most_once(labels: list[str]) -> None:
+    """The supervisor counts on it: an exit told twice would be two respawns."""
+    state: Any = childhood.NEW
+    effects: list[Any] = []
+    for label in labels:
+        assert Halt() not in effects, "the actor has ended: nothing more reaches its decision"
+        following = childhood.step(state, childhood.MESSAGES[label])
+        state, effects = following.state, [*effects, *following.effects]
+        if Halt() in following.effects:
+            break
+    exits = [e for e in effects if isinstance(e, ToParent) and isinstance(e.message, ChildExited)]
+    assert len(exits) <= 1
+    assert effects.count(Spawn()) <= 1
+    assert (len(exits) == 1) == isinstance(state, Gone)
+
+
+@given(LABELS)
+def test_a_violation_is_told_at_most_once_and_always_kills(labels: list[str]) -> None:
+    """Nothing that such a child says afterwards has any effect."""
+    state: Any = childhood.GREETING
+    told = 0
+    for label in labels:
+        following = childhood.step(state, childhood.MESSAGES[label])
+        violations = [
+            e for e in following.effects if isinstance(e, ToParent) and isinstance(e.message, ChannelViolated)
+        ]
+        told += len(violations)
+        if violations:
+            assert isinstance(following.state, Killed)
+            assert KILL in following.effects
+        state = following.state
+    assert told <= 1
+
+
+class World:
+    """What a supervisor's effects would have done; answers come when chance wants it."""
+
+    def __init__(self) -> None:
+        self.state: Any = IDLE
+        self.now = Now(wall=1_000_000, mono=100.0)
+        self.present: dict[Role, int] = {}
+        self.given_up: set[Role] = set()
+        """Who was told to end, and didn't in time."""
+        self.process: Generation | None = None
+        """The child's process, from its launch to its exit."""
+        self.questions: list[Any] = []
+        self.wakes: list[Any] = []
+        self.generation = 3
+        self.answered: list[int] = []
+        self.ups: list[int] = []
+
+    def tell(self, message: Any) -> None:
+        """Give the supervisor a message and do what it wants."""
+        following = supervision.step(self.state, message, now=self.now)
+        self.state = following.state
+        for effect in following.effects:
+            self.perform(effect)
+
+    def perform(self, effect: Any) -> None:
+        """Do one thing, or fail because it may not be done."""
+        match effect:
+            case Hire():
+                assert effect.role not in {*self.present, *self.given_up}, "two of one role at once"
+                self.present[effect.role] = effect.incarnation
+            case LaunchChild():
+                assert self.process is None, "two children at once"
+                assert self.present[Role.CHILD] == self.generation, "a child before its generation"
+                self.process = Generation(self.present[Role.CHILD])
+            case Pass(correlation, what):
+                assert Role.SUBSTRATE in self.present
+                self.questions.append((correlation, what))
+            case Up(generation):
+                assert self.process == generation
+                self.ups.append(generation)
+            case WakeAt():
+                self.wakes.append(effect)
+            case Reply():
+                self.answered.append(effect.token)
+            case EndChild():
+                assert Role.CHILD in self.present
+            case _ if type(effect).__name__ == "OpenRepository":
+                self.questions.append((effect.correlation, "open"))
+
+    def answer(self) -> None:
+        """The substrate answers its oldest question."""
+        correlation, what = self.questions.pop(0)
+        match what:
+            case "open":
+                value: Any = Snapshot(
+                    position=0, repository="r", generation=Generation(self.generation), runs=(), queue=(), outbox=()
+                )
+            case BeginGeneration():
+                self.generation += 1
+                value = Generation(self.generation)
+            case _:
+                value = None
+        self.tell(Outcome(correlation, Done(0, value)))
+
+    def leave(self, role: Role, failure: str | None) -> None:
+        """An actor ends, and its parent is told."""
+        incarnation = self.present.pop(role)
+        if role is Role.SUBSTRATE:
+            self.questions.clear()
+        if role is Role.CHILD:
+            self.process = None  # an actor that ends takes its process along
+        self.tell(ActorEnded(f"orders/{role}", incarnation, failure))
+
+    def exit(self) -> None:
+        """The child's process ends; its actor reports and ends, too."""
+        assert self.process is not None
+        generation, self.process = self.process, None
+        self.tell(ChildExited(generation, ExitReason(status=1)))
+        if self.present.get(Role.CHILD) == generation:
+            incarnation = self.present.pop(Role.CHILD)
+            self.tell(ActorEnded("orders/child", incarnation, None))
+
+    def act(self, what: str, number: int) -> None:
+        """Whatever chance wants, if it can happen now."""
+        match what:
+            case "answer" if self.questions:
+                self.answer()
+            case "ready" if self.process is not None:
+                self.tell(ChildReady(self.process, 7, CODE if number else "e" * 64, ""))
+            case "violate" if self.process is not None:
+                self.tell(ChannelViolated(self.process, "bad frame"))
+            case "exit" if self.process is not None:
+                self.exit()
+            case "fail" if self.present:
+                self.leave(sorted(self.present)[number % len(self.present)], "boom")
+            case "end" if isinstance(self.state, Ending):
+                self.leave(self.state.left[0], None)
+            case "wake" if self.wakes:
+                self.wake(self.wakes.pop(number % len(self.wakes)))
+            case "forward":
+                self.tell(Asked(100 + number, Forward(MAIL)))
+            case "stop" if number == 0:
+                self.tell(Asked(8, Stop()))
+            case "start":
+                self.tell(Start())
+            case _:
+                pass  # it can't happen now
+
+    def wake(self, wake: WakeAt) -> None:
+        """A deadline passes."""
+        assert wake.mono is not None
+        self.now = Now(self.now.wall, max(self.now.mono, wake.mono))
+        before = crew_of(self.state)
+        self.tell(wake.message)
+        for role in set(before) & set(self.present) - set(crew_of(self.state)):
+            del self.present[role]
+            self.given_up.add(role)
+            self.process = None if role is Role.CHILD else self.process
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "start",
+                *["answer"] * 4,
+                *["ready"] * 3,
+                "violate",
+                "exit",
+                "fail",
+                *["end"] * 5,
+                "wake",
+                "forward",
+                "stop",
+            ]
+        ),
+        st.integers(0, 6),
+    ),
+    max_size=60,
+)
+
+
+@given(ACTS)
+def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[tuple[str, int]]) -> None:
+    """Whatever fails in whatever order: what runs is what the state says, and it can always be brought to an end."""
+    world = World()
+    world.tell(Start())
+    for what, number in acts:
+        world.act(what, number)
+        assert set(crew_of(world.state)) >= set(world.present)
+    world.tell(Asked(8, Stop()))
+    while isinstance(world.state, Ending):
+        head = world.state.left[0]
+        world.leave(head, None)
+    assert isinstance(world.state, Stopped | Down)
+    assert 8 in world.answered
+    assert world.process is None
+    assert not world.state.books.asked

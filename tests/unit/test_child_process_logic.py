@@ -1,0 +1,312 @@
+"""The decision of a child's life, arrow by arrow: no process, no key, no descriptor."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from actors.logic.child_outbox import Transmit
+from actors.logic.child_process import PATIENCE, last_lines
+from actors.logic.child_states import (
+    Broke,
+    Doomed,
+    Gone,
+    Greeting,
+    Heard,
+    HungUp,
+    Killed,
+    Launching,
+    Leaving,
+    Log,
+    Meet,
+    Setup,
+    Signal,
+    Spawn,
+    Talking,
+    ToBroadcaster,
+    ToDispatch,
+    ToParent,
+)
+from actors.messages import (
+    BytesCame,
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    ExitReason,
+    Launch,
+    Peers,
+    ProcessEnded,
+    ProgressCame,
+    Send,
+    Spawned,
+    SpawnFailed,
+    Stalled,
+    Terminate,
+    WakeAt,
+    Woken,
+    Written,
+)
+from ipc.messages import EventsCommitted, Progress, Ready, RunLive, RunLog, RunLogCredit, Shutdown, ToChild
+from substrate.messages import Outcome, Withheld
+from waypost.acting import Halt, Next
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.limits import Limits
+from waypost.testing.childhood import (
+    BUSY,
+    CALL,
+    CODE,
+    DOOMED,
+    GONE,
+    GREETING,
+    KILLED,
+    LAUNCHING,
+    LEAVING,
+    MESSAGES,
+    NEW,
+    PID,
+    RUN,
+    STATES,
+    TALKING,
+    step,
+)
+from waypost.testing.listener import Listener
+
+GENERATION = Generation(3)
+KILL = Signal(signal.SIGKILL)
+TERM = Signal(signal.SIGTERM)
+PATIENT = WakeAt(PATIENCE, mono=105.0)
+ENDED = ProcessEnded(9, signalled=True)
+ALIVE = (GREETING, TALKING, BUSY, LEAVING, KILLED)
+
+
+def exited(following: Next[Any]) -> ExitReason:
+    """The reason in the one ChildExited of these effects, which are its last words."""
+    told, halt = following.effects
+    assert halt == Halt()
+    assert isinstance(told, ToParent)
+    assert isinstance(told.message, ChildExited)
+    assert told.message.generation == GENERATION
+    return told.message.reason
+
+
+def name(value: object) -> str:
+    return type(value).__name__
+
+
+# --- birth ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_launch_spawns_and_the_outcome_is_a_message() -> None:
+    """The decision never sees an exception of the world."""
+    assert step(NEW, Launch()) == Next(Launching(), (Spawn(),))
+    assert step(LAUNCHING, Spawned(PID)) == Next(Greeting(PID))
+
+
+@pytest.mark.parametrize("state", [LAUNCHING, DOOMED], ids=name)
+def test_a_spawn_that_fails_is_an_exit(state: Any) -> None:
+    """The supervisor backs off and tries again, as after any exit."""
+    following = step(state, SpawnFailed("can't start python: Permission denied"))
+    assert following.state == Gone()
+    assert exited(following).failure == "can't start python: Permission denied"
+
+
+def test_a_child_that_is_not_wanted_any_more_is_killed_when_it_appears() -> None:
+    """Terminate may overtake the news of the spawn; the process must not be left behind."""
+    assert step(LAUNCHING, Terminate("stop")) == Next(Doomed())
+    assert step(DOOMED, Spawned(PID)) == Next(Killed(PID), (KILL,))
+
+
+def test_a_child_that_was_never_launched_ends_at_once() -> None:
+    """There is nothing to wait for."""
+    assert exited(step(NEW, Terminate("stop"))).failure == "not started: stop"
+
+
+# --- hello ---------------------------------------------------------------------------------------------------------
+
+
+def test_ready_is_told_with_the_pid_that_the_kernel_gave() -> None:
+    """What the child believes its pid to be is another matter: it may live in a namespace."""
+    following = step(GREETING, Heard(Ready(key=bytes(32), pid=1, code=CODE)))
+    assert following.effects == (ToParent(ChildReady(GENERATION, PID, CODE, "")),)
+    assert isinstance(following.state, Talking)
+
+
+def test_a_file_that_does_not_load_is_told_as_such() -> None:
+    """The channel stands; only the code is missing."""
+    following = step(GREETING, Heard(Ready(key=bytes(32), pid=PID, error="SyntaxError")))
+    assert following.effects == (ToParent(ChildReady(GENERATION, PID, "", "SyntaxError")),)
+
+
+@pytest.mark.parametrize(
+    ("state", "label"),
+    [
+        (GREETING, "heard request"),
+        (GREETING, "heard credit"),
+        (GREETING, "heard progress"),
+        (GREETING, "heard ready, empty"),
+        (GREETING, "bad frame"),
+        (GREETING, "stalled"),
+        (TALKING, "heard ready"),
+        (TALKING, "heard nonsense"),
+        (TALKING, "bad frame"),
+        (TALKING, "stalled"),
+        (BUSY, "heard ready"),
+    ],
+)
+def test_any_violation_is_told_and_kills_the_whole_group(state: Any, label: str) -> None:
+    """There is no second chance: what speaks like this isn't our runtime any more (design §8)."""
+    following = step(state, MESSAGES[label])
+    assert isinstance(following.state, Killed)
+    told, kill = following.effects
+    assert isinstance(told.message, ChannelViolated)
+    assert told.message.generation == GENERATION
+    assert told.message.reason
+    assert kill == KILL
+
+
+@pytest.mark.parametrize("run", ["", "../..", "run_1_zz"])
+def test_progress_of_a_run_that_can_not_be_is_a_violation(run: str) -> None:
+    """Names that a child makes up go nowhere."""
+    assert isinstance(step(TALKING, Heard(Progress(run=run, call=CALL, seq=1, text=""))).state, Killed)
+
+
+# --- talk ----------------------------------------------------------------------------------------------------------
+
+
+def test_credit_goes_to_dispatch_and_progress_to_the_broadcaster() -> None:
+    """Each where it belongs, and nowhere else."""
+    credit = RunLogCredit(run=RUN)
+    assert step(TALKING, Heard(credit)) == Next(TALKING, (ToDispatch(credit),))
+    came = ProgressCame(RunId(RUN), CallId(CALL), 1, "half")
+    assert step(TALKING, MESSAGES["heard progress"]) == Next(TALKING, (ToBroadcaster(came),))
+
+
+def test_what_is_sent_leaves_in_order() -> None:
+    """The order on the one channel is the delivery: pages, live, what is committed after."""
+    payloads: tuple[ToChild, ...] = (
+        RunLog(run=RUN, events=(b"1",)),
+        RunLive(run=RUN),
+        EventsCommitted(run=RUN, events=(b"2",)),
+    )
+    state: Any = TALKING
+    left: list[Any] = []
+    for payload in payloads:
+        following = step(state, Send(payload))
+        state, left = following.state, [*left, *following.effects]
+    assert left == [Transmit(payloads[0], report=True), Transmit(payloads[1]), Transmit(payloads[2])]
+
+
+def test_a_third_page_waits_until_one_has_left() -> None:
+    """And everything behind it waits, too: nothing overtakes a page of its run's log."""
+    pages = [RunLog(run=RUN, events=(b"%d" % number,)) for number in range(3)]
+    state: Any = TALKING
+    left: list[Any] = []
+    payloads: tuple[ToChild, ...] = (*pages, RunLive(run=RUN))
+    for payload in payloads:
+        following = step(state, Send(payload))
+        state, left = following.state, [*left, *following.effects]
+    assert [effect.payload for effect in left] == pages[:2]
+    assert [effect.payload for effect in step(state, Written()).effects] == [pages[2], RunLive(run=RUN)]
+
+
+def test_a_child_that_leaves_its_own_events_unread_is_ended() -> None:
+    """Pages wait at the host's own pace, what is committed doesn't: 4 MiB of it is a child that doesn't read."""
+    setup = Setup(generation=GENERATION, limits=Limits(unsent=4096))
+    state: Any = TALKING
+    for _ in range(3):
+        state = step(state, Send(RunLog(run=RUN, events=(b"x" * 9000,))), setup=setup).state
+    state = step(state, Send(EventsCommitted(run=RUN, events=(b"x" * 3000,))), setup=setup).state
+    assert isinstance(state, Talking)
+    state = step(state, Send(EventsCommitted(run=RUN, events=(b"x" * 3000,))), setup=setup).state
+    assert isinstance(state, Killed)
+
+
+def test_a_write_that_is_withheld_ends_the_generation() -> None:
+    """The child waits for an answer that can't be given; its next generation asks again from the log."""
+    following = step(BUSY, Outcome(1, Withheld("no space")))
+    assert following.effects == (KILL,)
+    reason = exited(step(following.state, ENDED))
+    assert "no space" in str(reason)
+    assert step(TALKING, Outcome(1, Withheld("no space"))) == Next(TALKING)
+
+
+@pytest.mark.parametrize("state", STATES, ids=name)
+def test_new_peers_are_met_in_every_state(state: Any) -> None:
+    """A broadcaster may be replaced at any time."""
+    listener = Listener()
+    listener.stop()
+    peers = Peers(listener.ref, listener.ref, listener.ref)
+    assert step(state, peers) == Next(state, (Meet(peers),))
+
+
+# --- output --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ALIVE, ids=name)
+def test_output_is_logged_in_every_living_state_and_stderr_is_kept_for_the_reason(state: Any) -> None:
+    """The last words matter most when the child is on its way out."""
+    after = step(state, BytesCame("stderr", b"first\nlast\n"))
+    assert after.effects == (Log(b"first\nlast\n"),)
+    assert exited(step(after.state, ENDED)).stderr == ("first", "last")
+    assert step(state, BytesCame("stdout", b"x")) == Next(state, (Log(b"x"),))
+    assert step(state, BytesCame("stdout", b"")) == Next(state)
+
+
+def test_the_last_lines_are_few_short_and_harmless() -> None:
+    """They are shown on terminals, and a child chooses what is in them."""
+    lines = last_lines(b"\n".join(b"line %d" % number for number in range(50)))
+    assert lines[0] == "line 30"
+    assert lines[-1] == "line 49"
+    assert last_lines(b"\x1b[31mred\x07\xff") == ("?[31mred?\ufffd",)
+    assert len(last_lines(b"x" * 10_000)[0]) == 500
+
+
+# --- the end -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [GREETING, TALKING, BUSY], ids=name)
+def test_terminate_goes_down_the_ladder(state: Any) -> None:
+    """A frame, SIGTERM, patience, SIGKILL to the group."""
+    following = step(state, Terminate("stop"))
+    assert following == Next(Leaving(PID), (Transmit(Shutdown(reason="stop")), TERM, PATIENT))
+    assert step(following.state, Woken(1)) == Next(Killed(PID), (KILL,))
+
+
+@pytest.mark.parametrize("state", [GREETING, TALKING], ids=name)
+def test_a_closed_channel_is_no_violation_but_no_life_either(state: Any) -> None:
+    """Mostly it is the first sign of an exit, which then says why; a process that lives on is killed."""
+    following = step(state, HungUp())
+    assert following == Next(Leaving(PID), (PATIENT,))
+    assert exited(step(following.state, ProcessEnded(1, signalled=False))).status == 1
+
+
+def test_what_a_leaving_child_says_does_not_count() -> None:
+    """It was told that nothing more will be accepted."""
+    for label in ("heard request", "heard credit", "heard progress", "done"):
+        assert step(LEAVING, MESSAGES[label]) == Next(LEAVING)
+    assert step(LEAVING, Broke("bad")) == Next(Killed(PID), (KILL,))
+    assert step(LEAVING, Stalled(9)) == Next(Killed(PID), (KILL,))
+    assert step(LEAVING, Terminate("again")) == Next(LEAVING, (TERM,))
+
+
+@pytest.mark.parametrize("state", ALIVE, ids=name)
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        (ProcessEnded(0, signalled=False), "exit status 0"),
+        (ProcessEnded(9, signalled=True), "ended by SIGKILL"),
+        (ProcessEnded(63, signalled=True), "ended by signal 63"),
+        (ProcessEnded(None, signalled=False), "ended; its exit status went to somebody else"),
+    ],
+)
+def test_an_exit_is_reported_once_with_its_reason(state: Any, ended: ProcessEnded, words: str) -> None:
+    """In whatever state it comes, and then the actor is done."""
+    following = step(state, ended)
+    assert following.state == Gone()
+    assert str(exited(following)) == words
+
+
+@pytest.mark.parametrize("label", MESSAGES)
+def test_a_finished_child_stays_finished(label: str) -> None:
+    """Late news is harmless."""
+    assert step(GONE, MESSAGES[label]) == Next(GONE)

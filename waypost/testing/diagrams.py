@@ -1,0 +1,71 @@
+"""Pictures of the state machines, drawn from the code: every state is shown every message, and what happens is noted.
+
+``python -m waypost.testing.diagrams DIRECTORY`` writes them; a test compares them with what is committed.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from waypost.acting import Next
+from waypost.testing import childhood, supervision
+
+LEGEND = """
+In the table: a name is the state that follows, **·** means handled without leaving the state, and an empty field that
+the message is ignored there on purpose.
+"""
+
+
+def draw(
+    title: str, words: str, states: Iterable[Any], messages: Mapping[str, Any], step: Callable[[Any, Any], Next[Any]]
+) -> str:
+    """A page: a mermaid diagram of the arrows, then the whole grid of states and messages."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    columns: dict[str, list[str]] = {}
+    for state in states:
+        name = type(state).__name__
+        cells = columns.setdefault(name, ["" for _ in messages])
+        for row, (label, message) in enumerate(messages.items()):
+            following = step(state, message)
+            target = type(following.state).__name__
+            if target != name:
+                known = arrows.setdefault((name, target), [])
+                if label not in known:
+                    known.append(label)
+                if target not in cells[row]:
+                    cells[row] = f"{cells[row]}, {target}".strip("·, ")
+            elif (following.effects or following.state != state) and not cells[row]:
+                cells[row] = "·"
+    lines = [f"# {title}", "", words, "", "```mermaid", "stateDiagram-v2"]
+    lines += [f"    {source} --> {target}: {' / '.join(labels)}" for (source, target), labels in arrows.items()]
+    lines += ["```", LEGEND, f"| message | {' | '.join(columns)} |", f"|---{'|---' * len(columns)}|"]
+    lines += [
+        f"| {label} | {' | '.join(cells[row] for cells in columns.values())} |" for row, label in enumerate(messages)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """File name to content, for each machine that is drawn."""
+    return {
+        "supervisor.md": draw(
+            "The supervisor of a deployment",
+            "Drawn from `actors/logic/supervisor.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
+            supervision.STATES,
+            supervision.MESSAGES,
+            supervision.step,
+        ),
+        "child_process.md": draw(
+            "The life of a child",
+            "Drawn from `actors/logic/child_process.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
+            childhood.STATES,
+            childhood.MESSAGES,
+            childhood.step,
+        ),
+    }
+
+
+if __name__ == "__main__":
+    for page, text in pages().items():
+        (Path(sys.argv[1]) / page).write_text(text, encoding="utf-8")

@@ -1,0 +1,148 @@
+"""One of each: the states of a supervisor, the messages it may get, and small helpers to step through them."""
+
+from typing import Any
+
+from actors.logic.supervisor import advance
+from actors.logic.supervisor_states import (
+    Again,
+    BackingOff,
+    Books,
+    Dismissing,
+    Down,
+    Early,
+    Ending,
+    Evicting,
+    Idle,
+    Lost,
+    Opening,
+    Over,
+    Raising,
+    Running,
+    Setup,
+    Starting,
+    Stopped,
+    Unmanned,
+)
+from actors.messages import (
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    DeploymentSpec,
+    Describe,
+    ExitReason,
+    Forward,
+    Role,
+    Start,
+    Stop,
+    Woken,
+)
+from substrate.messages import Done, Enqueue, Outcome, Refused, Snapshot, Withheld
+from waypost.acting import ActorEnded, Asked, Next
+from waypost.model.ids import Deployment, Generation
+from waypost.model.limits import Limits
+from waypost.model.times import Now
+
+CODE = "c" * 64
+DEFINITION = "d" * 64
+
+
+def a_spec(name: str = "orders", *, code: str = CODE, env: tuple[str, ...] = ()) -> DeploymentSpec:
+    """A deployment that declares little."""
+    return DeploymentSpec(
+        name=Deployment(name),
+        address=f"{name}@example.com",
+        definition=DEFINITION,
+        code=code,
+        file=f"{name}.py",
+        steps=(),
+        mail_to=(),
+        runs="thread",
+        env=env,
+        python="3.11",
+        waypost="0",
+    )
+
+
+LIMITS = Limits()
+SETUP = Setup(spec=a_spec(), limits=LIMITS)
+NOW = Now(wall=1_000_000, mono=100.0)
+TOKEN = 10
+"""Correlation or wake-up's token of whatever a sample state waits for."""
+RAISED = 9
+"""Correlation under which the sample supervisor has asked for a generation."""
+BOOKS = Books(last=TOKEN, incarnation=1, broadcaster=1, generation=Generation(3))
+SNAPSHOT = Snapshot(position=0, repository="r", generation=Generation(3), runs=(), queue=(), outbox=())
+MAIL = Enqueue(b"mail")
+DIED = ChildExited(Generation(3), ExitReason(signal="SIGKILL"))
+YOUNGEST_FIRST = (Role.CHILD, Role.SCHEDULER, Role.DISPATCH, Role.BROADCASTER, Role.SUBSTRATE)
+
+
+def ending(then: Again | Over | Lost, *left: Role) -> Ending:
+    """A crew that is ending; without names, one that has no child."""
+    return Ending(BOOKS, left or YOUNGEST_FIRST[1:], then, TOKEN)
+
+
+def ended(role: str, *, failure: str | None = "boom", incarnation: int = 1, deployment: str = "orders") -> ActorEnded:
+    """The end of an actor of the sample's crew; its child is of generation 3."""
+    return ActorEnded(f"{deployment}/{role}", incarnation, failure)
+
+
+def step(state: Any, message: Any, *, now: Now = NOW) -> Next[Any]:  # Any: a test knows which state it expects
+    """Advance the sample supervisor."""
+    return advance(SETUP, state, message, now)
+
+
+IDLE = Idle(BOOKS, (Early(1, MAIL),))
+OPENING = Opening(BOOKS, TOKEN)
+RAISING = Raising(BOOKS, RAISED)
+STARTING = Starting(BOOKS, TOKEN)
+RUNNING = Running(BOOKS, pid=77, since=90.0)
+EVICTING = Evicting(BOOKS, "bad frame")
+DISMISSING = Dismissing(BOOKS, "code-changed", "run it again")
+BACKING_OFF = BackingOff(BOOKS, TOKEN, 1_001_000, "ended by SIGKILL")
+UNMANNED = Unmanned(BOOKS, "code-changed", "run it again")
+STOPPED = Stopped(BOOKS)
+DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
+
+OPEN = (RAISING, STARTING, RUNNING, EVICTING, DISMISSING, BACKING_OFF, UNMANNED)
+"""States in which the repository is open."""
+STATES = (
+    IDLE,
+    OPENING,
+    *OPEN,
+    ending(Again("the dispatch failed")),
+    ending(Over((4,)), Role.SUBSTRATE),
+    ending(Lost("damaged", "flush 7 is missing"), Role.SUBSTRATE),
+    STOPPED,
+    DOWN,
+)
+
+MESSAGES: dict[str, Any] = {
+    "Start": Start(),
+    "Stop": Stop(),
+    "Asked Stop": Asked(8, Stop()),
+    "Asked Describe": Asked(7, Describe()),
+    "Asked Forward": Asked(9, Forward(MAIL)),
+    "Forward": Forward(MAIL),
+    "opened": Outcome(TOKEN, Done(0, SNAPSHOT)),
+    "opening refused": Outcome(TOKEN, Refused("damaged", "flush 7 is missing")),
+    "opening withheld": Outcome(TOKEN, Withheld("no space")),
+    "raised": Outcome(RAISED, Done(1, Generation(4))),
+    "raising refused": Outcome(RAISED, Refused("x", "no")),
+    "raising withheld": Outcome(RAISED, Withheld("no space")),
+    "ready": ChildReady(Generation(3), 77, CODE, ""),
+    "ready, other code": ChildReady(Generation(3), 77, "e" * 64, ""),
+    "ready, broken": ChildReady(Generation(3), 77, "", "SyntaxError"),
+    "exited": DIED,
+    "violated": ChannelViolated(Generation(3), "bad frame"),
+    "woken": Woken(TOKEN),
+    "woken late": Woken(1),
+    "old child exited": ChildExited(Generation(2), ExitReason(status=1)),
+    "substrate ended": ended(Role.SUBSTRATE),
+    "broadcaster ended": ended(Role.BROADCASTER),
+    "dispatch ended": ended(Role.DISPATCH),
+    "scheduler ended": ended(Role.SCHEDULER),
+    "child actor ended": ended(Role.CHILD, incarnation=3),
+    "a stranger ended": ended("cook"),
+}
+"""One of each kind that makes a difference, by the name that a diagram gives it."""
