@@ -253,10 +253,9 @@ class Index:
         for directory, name in runlog.leaves(self._tree, layout.OUTBOX):
             path = f"{directory}/{name}"
             outgoing = _decoded(path, decode_outgoing, self._tree.read(path) or b"")
-            blob = layout.blob_path(RunId(outgoing.run), outgoing.sha256)
-            message = self._tree.read(blob)
+            message = runlog.find_blob(self._tree, outgoing.run, outgoing.sha256)
             if message is None:
-                raise Damaged(blob, f"the message of {path} is missing")
+                raise Damaged(layout.blob_path(outgoing.run, outgoing.sha256), f"the message of {path} is missing")
             self.outbox[outgoing.ordinal] = OutboxAdded(outgoing, message)
 
 

@@ -70,18 +70,12 @@ def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | R
     known = index.known(run)
     if isinstance(by, WorkflowProcess) and (refused := child_may_write(index, by, known)) is not None:
         return refused
-    found = find_blob(index, run, sha256) if is_sha256(sha256) else None
+    found = runlog.find_blob(index, run, sha256) if is_sha256(sha256) else None
     if found is None:
         ledger = fold.ledger(known.run)
         arrival = _arrival(index, run, sha256) if ledger is None else ledger.mails.get(sha256)
         found = None if arrival is None else index.read(layout.mail_path(arrival))
     return Refused("no-blob", f"{run} has no blob or mail {sha256[:80]}") if found is None else found
-
-
-def find_blob(tree: runlog.Tree, run: RunId, sha256: str) -> bytes | None:
-    """A blob of a live or sealed run."""
-    found = tree.read(layout.blob_path(run, sha256))
-    return tree.read(layout.sealed_blob_path(run, sha256)) if found is None else found
 
 
 def read_runs(index: Index, limit: int) -> tuple[RunLine, ...]:

@@ -99,7 +99,7 @@ class Reader:
 
     def blob(self, run: RunId, sha256: str) -> bytes | None:
         """A value over the inline limit, by its hash; None where there is none."""
-        return questions.find_blob(self._view, run, sha256)
+        return runlog.find_blob(self._view, run, sha256)
 
     def mail(self, arrival: int) -> bytes | None:
         """The raw bytes of an accepted mail."""

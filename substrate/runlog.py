@@ -105,6 +105,12 @@ def folded_events(tree: Tree, run: RunId) -> int:
     return layout.parse_number(names[0].removesuffix(".json")) - 1 if names else 0
 
 
+def find_blob(tree: Tree, run: RunId, sha256: str) -> bytes | None:
+    """A blob of a live or sealed run."""
+    found = tree.read(layout.blob_path(run, sha256))
+    return tree.read(layout.sealed_blob_path(run, sha256)) if found is None else found
+
+
 def load(tree: Tree, run: RunId, note: Callable[[ev.AnyEvent], None] = lambda _event: None) -> Known:
     """Fold a run's whole log; ``note`` is told of each event in passing. ``ABSENT`` for a run that isn't there.
 

@@ -11,8 +11,7 @@ from msgspec import UNSET
 
 from substrate import layout, runlog
 from substrate.errors import Damaged
-from substrate.questions import find_blob
-from substrate.runlog import Tree
+from substrate.runlog import Tree, find_blob
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid

@@ -1,0 +1,217 @@
+"""Random operations on a real store, reopened between any two of them, against plain dicts."""
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from substrate import SigningKey, layout, runlog, verify
+from substrate.messages import (
+    Append,
+    BeginGeneration,
+    Claim,
+    Enqueue,
+    MailDelivered,
+    QueueMail,
+    Refused,
+    Reject,
+    Release,
+    Supervisor,
+    TakeUp,
+    WorkflowProcess,
+)
+from substrate.operations import Change, Settled
+from substrate.store import Store
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import Generation, RunId, message_key
+from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, STARTED, Desk, call, first_files, message
+from waypost.testing.stores import AT, fsck
+
+KEY = SigningKey.generate()
+NULL = ev.Value(inline=msgspec.Raw(b"null"))
+PLACES = ("inbox", "processing", "consumed")
+
+
+class Substrate(RuleBasedStateMachine):
+    """The queue as a dict of places, the runs as dicts of how many events they have."""
+
+    @initialize()
+    def create(self) -> None:
+        """A new repository."""
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "r.git"
+        self.store = Store.create(self.path, repository_id=REPOSITORY, key=KEY, first=first_files(), at=AT)
+        self.desk = Desk(self.store)
+        self.places: dict[int, str] = {}
+        self.seqs: dict[RunId, int] = {}
+        self.calls = 0
+        self.desk.begin()
+
+    def at(self, place: str) -> list[int]:
+        """The mails that are here."""
+        return [arrival for arrival, where in self.places.items() if where == place]
+
+    def live(self) -> list[RunId]:
+        """Runs that haven't ended."""
+        return [run for run in self.seqs if self.desk.index.standing(run) == "live"]
+
+    @rule(name=st.integers(0, 12), answers=st.integers(0, 12) | st.none())
+    def enqueue(self, name: int, answers: int | None) -> None:
+        """A mail, perhaps again, perhaps in a thread."""
+        raw = message(f"m{name}@x", answers=None if answers is None else f"m{answers}@x")
+        before = {self.desk.index.queue[a].queued.entry.key for a in self.places if self.places[a] != "consumed"}
+        decided = self.desk.do(Enqueue(raw))
+        key = message_key(f"<m{name}@x>".encode())
+        match decided:
+            case Change():
+                assert key not in before
+                assert decided.value.arrival not in self.places
+                self.places[decided.value.arrival] = "inbox"
+            case Settled():
+                assert self.places[decided.value.arrival] == decided.value.place
+            case _:
+                raise AssertionError(decided)
+
+    @precondition(lambda self: self.at("inbox"))
+    @rule(data=st.data())
+    def claim(self, data: st.DataObject) -> None:
+        """Any mail of the inbox."""
+        arrival = data.draw(st.sampled_from(self.at("inbox")))
+        self.desk.must(Claim(arrival))
+        self.places[arrival] = "processing"
+
+    @precondition(lambda self: self.at("processing"))
+    @rule(data=st.data(), what=st.sampled_from(["start", "wait", "reject", "release"]))
+    def settle(self, data: st.DataObject, what: str) -> None:
+        """Whatever may be done with a claim; some of it is refused."""
+        arrival = data.draw(st.sampled_from(self.at("processing")))
+        run = self.desk.index.queue[arrival].queued.entry.run
+        match what:
+            case "start":
+                ended = self.desk.index.standing(run) == "ended"
+                decided = self.desk.do(TakeUp(arrival=arrival, start=STARTED, reroute=ended))
+            case "wait":
+                ledger = fold.ledger(self.desk.index.known(run).run)
+                waits = list(ledger.waits) if ledger is not None else []
+                decided = self.desk.do(TakeUp(arrival=arrival, wait=waits[0] if waits else call(99_999)))
+            case "reject":
+                decided = self.desk.do(Reject(arrival, "test"))
+            case _:
+                decided = self.desk.do(Release(arrival))
+        if isinstance(decided, Refused):
+            return
+        self.places[arrival] = "inbox" if what == "release" else "consumed"
+        if what in {"start", "wait"}:
+            assert isinstance(decided, Change)
+            self.seqs[decided.value] = self.seqs.get(decided.value, 0) + 1
+            # A reroute takes other claims of the ended run back to the inbox.
+            for other in self.at("processing"):
+                if not self.desk.index.queue[other].claimed:
+                    self.places[other] = "inbox"
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data(), what=st.sampled_from(["step", "many", "wait", "mail", "end"]))
+    def work(self, data: st.DataObject, what: str) -> None:
+        """The child does something in a run that it was given."""
+        run = data.draw(st.sampled_from(self.live()))
+        generation = Generation(self.desk.index.state.generation)
+        by = WorkflowProcess(generation)
+        ledger = fold.ledger(self.desk.index.known(run).run)
+        assert ledger is not None
+        if ledger.generation != generation:
+            resumed = ev.RunResumed(generation=generation)
+            self.desk.must(Append(by=Supervisor(), run=run, events=(resumed,)))
+            self.seqs[run] += 1
+        self.calls += 1
+        name = call(self.calls)
+        begun = ev.StepStarted(call=name, step="s", arguments="0" * 64)
+        done = ev.StepCompleted(call=name, output=NULL)
+        seen = self.seqs[run]
+        match what:
+            case "step":
+                self.append(by, run, begun, done)
+            case "many":
+                self.append(by, run, *[each for _ in range(35) for each in self.one_step()])
+            case "wait":
+                self.append(by, run, ev.SignalAwaited(call=name, park="input", seen=seen))
+            case "mail":
+                self.desk.must(QueueMail(by=by, run=run, call=name, to=(BOSS,), subject="s", text="t"))
+                self.seqs[run] += 1
+            case _:
+                self.append(by, run, ev.RunCompleted(result=NULL))
+
+    def one_step(self) -> tuple[ev.AnyEvent, ev.AnyEvent]:
+        """A new call that begins and returns."""
+        self.calls += 1
+        name = call(self.calls)
+        return (
+            ev.StepStarted(call=name, step="s", arguments="0" * 64),
+            ev.StepCompleted(call=name, output=NULL),
+        )
+
+    def append(self, by: WorkflowProcess, run: RunId, *events: ev.AnyEvent) -> None:
+        """Append as the child."""
+        self.desk.must(Append(by=by, run=run, events=events))
+        self.seqs[run] += len(events)
+
+    @precondition(lambda self: self.desk.index.outbox)
+    @rule()
+    def deliver(self) -> None:
+        """The oldest outgoing mail is sent."""
+        ordinal, added = next(iter(self.desk.index.outbox.items()))
+        self.desk.must(MailDelivered(ordinal))
+        self.seqs[added.outgoing.run] += 1
+
+    @rule()
+    def crash(self) -> None:
+        """The child dies: claims go back."""
+        self.desk.must(BeginGeneration())
+        self.places = {a: "inbox" if where == "processing" else where for a, where in self.places.items()}
+
+    @rule(seal=st.booleans())
+    def reopen(self, *, seal: bool) -> None:
+        """The host stops, or is killed after a flush, and starts again."""
+        if seal:
+            self.store.close()
+        else:
+            self.store.flush()
+            self.store.abandon()
+        self.store = Store.open(self.path, key=KEY)
+        self.desk.reopen(self.store)
+
+    @invariant()
+    def memory_is_what_the_tree_says(self) -> None:
+        """Also after every single operation; and no directory grows without limit."""
+        self.desk.check()
+
+    @invariant()
+    def every_mail_is_in_one_place(self) -> None:
+        """And in the one that the plain dict says."""
+        for place in ("inbox", "processing"):
+            found = [
+                layout.place_of(f"{directory}/{name}").number
+                for directory, name in runlog.leaves(self.store, layout.queue_dir(ADDRESS, place))
+            ]
+            assert sorted(self.at(place)) == sorted(number for number in found if number is not None)
+
+    @invariant()
+    def every_run_has_its_events(self) -> None:
+        """Without a gap, wherever they are filed."""
+        for run, seq in self.seqs.items():
+            assert [ev.decode(raw).seq for raw in runlog.events(self.store, run)] == list(range(1, seq + 1))
+
+    def teardown(self) -> None:
+        """What came of it is sound for git and for us."""
+        if hasattr(self, "store"):
+            self.store.close()
+            assert fsck(self.path) == ""
+            assert verify(self.path, KEY.public).faults == ()
+            self.folder.cleanup()
+
+
+TestSubstrate = Substrate.TestCase
+TestSubstrate.settings = settings(max_examples=8, stateful_step_count=25)
