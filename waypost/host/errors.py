@@ -271,6 +271,16 @@ class AmbiguousRun(HostError):
         self.text, self.runs = text, runs
 
 
+class NoKey(HostError):
+    """The key to verify with can't be read."""
+
+    code = "usage"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}", hint="name a public key file, such as keys/host.ed25519.pub, with --key")
+        self.path = path
+
+
 class NoHost(HostError):
     """The verb needs a running host."""
 

@@ -1,6 +1,7 @@
 """Reading without a host: the repositories themselves, as of their last acknowledged write. No file is touched."""
 
 from functools import cached_property
+from pathlib import Path
 
 from substrate.errors import NoSuchRun, SubstrateError
 from substrate.keys import PublicKey
@@ -9,7 +10,7 @@ from substrate.reader import Reader
 from substrate.verify import verify
 from waypost.host.answers import DeploymentVerified, Finding, Verified
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NoDataDirectory
+from waypost.host.errors import NoDataDirectory, NoKey
 from waypost.host.explain import Situation
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
@@ -72,24 +73,37 @@ def addresses(data: DataDir) -> dict[str, str]:
     return found
 
 
+def load_key(path: Path) -> PublicKey:
+    """A public key that somebody trusts. Raises NoKey, BadKey."""
+    try:
+        return PublicKey.load(path)
+    except OSError as failure:
+        raise NoKey(str(path), failure.strerror or str(failure)) from failure
+
+
 def check(data: DataDir, key: PublicKey, *, isolation: str = "none") -> Verified:
     """Verify every repository here with this key. Raises NotARepository."""
-    found: list[DeploymentVerified] = []
-    for name in data.deployments():
-        report = verify(data.repo(name), key)
-        found.append(
-            DeploymentVerified(
-                deployment=name,
-                sound=report.sound,
-                signer=report.signer,
-                pinned=report.pinned,
-                repository=report.repository,
-                flushes=report.flushes,
-                commits=report.commits,
-                runs=report.runs,
-                events=report.events,
-                reach=report.reach,
-                faults=tuple(Finding(commit=f.commit, path=f.path, fault=f.what) for f in report.faults),
-            )
-        )
-    return Verified(isolation=isolation, deployments=tuple(found))
+    found = tuple(_checked(data.repo(name), key) for name in data.deployments())
+    return Verified(isolation=isolation, deployments=found)
+
+
+def check_one(repository: Path, key: PublicKey | None) -> Verified:
+    """Verify one repository, or a clone of one. Raises NotARepository."""
+    return Verified(isolation="none", deployments=(_checked(repository, key),))
+
+
+def _checked(repository: Path, key: PublicKey | None) -> DeploymentVerified:
+    report = verify(repository, key)
+    return DeploymentVerified(
+        deployment=report.deployment or repository.name,
+        sound=report.sound,
+        signer=report.signer,
+        pinned=report.pinned,
+        repository=report.repository,
+        flushes=report.flushes,
+        commits=report.commits,
+        runs=report.runs,
+        events=report.events,
+        reach=report.reach,
+        faults=tuple(Finding(commit=fault.commit, path=fault.path, fault=fault.what) for fault in report.faults),
+    )

@@ -1,0 +1,90 @@
+"""The command's side of the host's API: one request over the host's Unix socket, by the standard library alone.
+
+Whatever comes back is a record of ``waypost.host.answers`` or an error with the host's code and words.
+"""
+
+import contextlib
+import http.client
+import socket
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from waypost.host.answers import Answer, Problem
+from waypost.host.errors import HostError, NoHost, NotNow
+from waypost.host.reach import reached
+
+TIMEOUT = 60.0
+"""Seconds; longer than the host waits for itself."""
+A = TypeVar("A", bound=Answer)
+
+
+class Said(HostError):
+    """The host refused; code, message and hint are the host's."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message, hint=problem.hint)
+        self.code = problem.code  # type: ignore[misc] # of this one error: the class has no code of its own
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("waypost", timeout=TIMEOUT)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket instead of a port."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(TIMEOUT)
+        with reached(self._path) as name:
+            self.sock.connect(name)
+
+
+class Client:
+    """A host that may be there. Every call may raise NoHost, Said, NotNow."""
+
+    def __init__(self, socket_path: Path) -> None:
+        self._path = socket_path
+
+    def get(self, kind: type[A], *path: str, **query: int) -> A:
+        """Ask; ``path`` is below /v1, its parts are quoted here."""
+        asked = "&".join(f"{name}={value}" for name, value in query.items())
+        return self._answer(kind, "GET", _path(path) + (f"?{asked}" if asked else ""), None, "")
+
+    def post(self, kind: type[A], *path: str, body: bytes = b"", content_type: str = "application/json") -> A:
+        """Have something done; when it returns, it is durable."""
+        return self._answer(kind, "POST", _path(path), body, content_type)
+
+    def _answer(self, kind: type[A], method: str, path: str, body: bytes | None, content_type: str) -> A:
+        connection = _Connection(self._path)
+        try:
+            try:
+                connection.connect()
+            except (FileNotFoundError, ConnectionRefusedError):
+                raise NoHost(str(self._path.parent)) from None
+            except PermissionError:
+                raise NoHost(str(self._path.parent), "the host here belongs to another user") from None
+            headers = {"Content-Type": content_type} if body is not None else {}
+            with contextlib.suppress(BrokenPipeError):  # refused before it was read: the answer says why
+                connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            raw = response.read()
+        except (OSError, http.client.HTTPException) as failure:
+            raise NotNow(
+                f"the host broke off ({type(failure).__name__}: {failure}); whether it took the request isn't known"
+            ) from failure
+        finally:
+            connection.close()
+        try:
+            if response.status == http.client.OK:
+                return msgspec.json.decode(raw, type=kind)
+            problem = msgspec.json.decode(raw, type=Problem)
+        except msgspec.MsgspecError as bad:
+            raise NotNow(f"the host's answer can't be read ({response.status}: {bad})") from bad
+        raise Said(problem)
+
+
+def _path(parts: tuple[str, ...]) -> str:
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)

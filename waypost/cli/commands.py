@@ -1,0 +1,127 @@
+"""The verbs and their options. Each imports what it needs when it is called."""
+
+from typing import Annotated, Optional
+
+import typer
+
+app = typer.Typer(
+    name="waypost",
+    help="A durable host for long-lived workflows: mail in, every step a signed git commit.",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+# Optional[…] and not … | None: typer reads these at run time, and the oldest one we allow knows only the former.
+Data = Annotated[
+    Optional[str],  # noqa: UP045 - see above
+    typer.Option("--data", metavar="DIR", help="The data directory; else $WAYPOST_DATA, else the nearest .waypost."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer with one line of JSON.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or the beginning of it, such as run_3.")]
+Call = Annotated[
+    Optional[str],  # noqa: UP045 - see above
+    typer.Option("--call", metavar="C", help="Which approval, where several are open."),
+]
+Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="What to say with it.")]
+
+
+@app.command()
+def run(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Workflow files; one host runs them all.")],
+    data: Data = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No timeline.")] = False,  # noqa: FBT002 - typer's form
+    allow_network_fs: Annotated[  # noqa: FBT002 - the same
+        bool, typer.Option("--allow-network-fs", help="Take the risk of a network or FUSE file system.")
+    ] = False,
+) -> int:
+    """Run a host in the foreground, until Ctrl-C."""
+    from waypost.cli import running
+
+    return running.run(files, data, quiet=quiet, allow_network=allow_network_fs)
+
+
+@app.command()
+def send(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="A deployment's address.")], data: Data = None
+) -> int:
+    """Send the mail on standard input to ADDRESS."""
+    from waypost.cli import writing
+
+    return writing.send(address, data)
+
+
+@app.command()
+def approve(run: Run, call: Call = None, comment: Comment = "", data: Data = None) -> int:
+    """Answer an open approval with yes."""
+    from waypost.cli import writing
+
+    return writing.answer(run, data, call, comment, approved=True)
+
+
+@app.command()
+def reject(run: Run, call: Call = None, comment: Comment = "", data: Data = None) -> int:
+    """Answer an open approval with no."""
+    from waypost.cli import writing
+
+    return writing.answer(run, data, call, comment, approved=False)
+
+
+@app.command()
+def resume(run: Run, data: Data = None) -> int:
+    """Let a paused run go on."""
+    from waypost.cli import writing
+
+    return writing.resume(run, data)
+
+
+@app.command()
+def runs(data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
+    """List runs, newest first, with what each waits on."""
+    from waypost.cli import reading
+
+    return reading.runs(data, as_json=json)
+
+
+@app.command()
+def show(run: Run, data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
+    """Show a run's timeline."""
+    from waypost.cli import reading
+
+    return reading.show(run, data, as_json=json)
+
+
+@app.command()
+def log(run: Run, data: Data = None, json: Json = False) -> int:  # noqa: ARG001, FBT002 - its lines are JSON anyway
+    """Print a run's events as they are stored, one line of JSON each."""
+    from waypost.cli import reading
+
+    return reading.log(run, data)
+
+
+@app.command()
+def why(run: Run, data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
+    """Say what a run waits on, since when, and what to do next."""
+    from waypost.cli import reading
+
+    return reading.why(run, data, as_json=json)
+
+
+@app.command()
+def verify(
+    repository: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(metavar="[REPOSITORY]", help="One repository, or a clone of one; else all of the data."),
+    ] = None,
+    key: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--key", metavar="FILE", help="The public key that must have signed."),
+    ] = None,
+    data: Data = None,
+    json: Json = False,  # noqa: FBT002 - typer's form
+) -> int:
+    """Check signatures, chains and hashes of the whole history."""
+    from waypost.cli import reading
+
+    return reading.verify(data, key, repository, as_json=json)

@@ -1,0 +1,18 @@
+"""Where the command's words go, and the form of its errors. Light: ``waypost --help`` comes by here."""
+
+import sys
+
+
+def out(*lines: str) -> None:
+    """Say something, line by line, at once."""
+    print(*lines, sep="\n", flush=True)  # noqa: T201 - the command line is what prints
+
+
+def err(*lines: str) -> None:
+    """Say it beside the answer."""
+    print(*lines, sep="\n", file=sys.stderr, flush=True)  # noqa: T201 - the same
+
+
+def complain(message: str, hint: str = "") -> None:
+    """An error: what and where, then what to do."""
+    err(f"waypost: {message}", *((f"  {hint}",) if hint else ()))

@@ -1,0 +1,147 @@
+"""The verbs that only read: they ask the host, and where none runs they read the repositories themselves."""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from waypost.cli import words
+from waypost.cli.client import Client
+from waypost.cli.output import out
+from waypost.cli.place import existing
+from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified, Why
+from waypost.host.datadir import DataDir
+from waypost.host.errors import NoHost
+from waypost.host.exits import Exit
+
+A = TypeVar("A", bound=Answer)
+
+
+def runs(data: str | None, *, as_json: bool) -> Exit:
+    """``waypost runs``."""
+    where = existing(data)
+    answer = _either(where, lambda client: client.get(Runs, "runs"), _offline_runs)
+    if as_json or not sys.stdout.isatty():
+        rows = [words.HEADINGS, *map(words.row, answer.runs)]
+        _give(answer, words.columns(rows), as_json=as_json)
+    else:
+        _table(answer)
+    return Exit.OK
+
+
+def show(run: str, data: str | None, *, as_json: bool) -> Exit:
+    """``waypost show RUN``."""
+    where = existing(data)
+    answer = _either(where, lambda client: client.get(RunShown, "runs", run), lambda data: _offline_show(data, run))
+    _give(answer, words.show(answer), as_json=as_json)
+    return Exit.OK
+
+
+def why(run: str, data: str | None, *, as_json: bool) -> Exit:
+    """``waypost why RUN``."""
+    where = existing(data)
+    answer = _either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_why(data, run))
+    _give(answer, words.why(answer), as_json=as_json)
+    return Exit.OK
+
+
+def log(run: str, data: str | None) -> Exit:
+    """``waypost log RUN``: the stored events, byte for byte, one a line."""
+    where, after = existing(data), 0
+    while True:
+        page = _page(where, run, after)
+        if page.events:
+            out(*(bytes(event).decode() for event in page.events))
+        after += len(page.events)
+        if not page.events or after >= page.last:
+            return Exit.OK
+
+
+def verify(data: str | None, key: str | None, repository: str | None, *, as_json: bool) -> Exit:
+    """``waypost verify``: the repositories of a data directory, or one repository or clone anywhere."""
+    if repository is not None:
+        answer = _verify_one(Path(repository), key)
+    else:
+        where = existing(data)
+        if key is None:
+            answer = _either(where, lambda client: client.get(Verified, "verify"), _offline_verify)
+        else:
+            answer = _offline_verify(where, key)
+    _give(answer, words.verified(answer), as_json=as_json)
+    return Exit.OK if all(each.sound for each in answer.deployments) else Exit.REFUSED
+
+
+def _either(where: DataDir, online: Callable[[Client], A], offline: Callable[[DataDir], A]) -> A:
+    try:
+        return online(Client(where.socket))
+    except NoHost:
+        return offline(where)
+
+
+def _page(where: DataDir, run: str, after: int) -> EventsPage:
+    return _either(
+        where,
+        lambda client: client.get(EventsPage, "runs", run, "events", after=after),
+        lambda data: _offline_page(data, run, after),
+    )
+
+
+def _give(answer: Answer, text: Iterable[str], *, as_json: bool) -> None:
+    """An answer, as one line of JSON or in words."""
+    if as_json:
+        out(msgspec.json.encode(answer).decode())
+    else:
+        out(*text)
+
+
+# --- without a host: the storage is imported only here ---------------------------------------------------------------
+
+
+def _offline_runs(data: DataDir) -> Runs:
+    from waypost.host import offline, source
+
+    return source.runs(offline.Offline(data))
+
+
+def _offline_show(data: DataDir, run: str) -> RunShown:
+    from waypost.host import offline, source
+
+    return source.show(offline.Offline(data), run)
+
+
+def _offline_why(data: DataDir, run: str) -> Why:
+    from waypost.host import offline, source
+
+    return source.why(offline.Offline(data), run)
+
+
+def _offline_page(data: DataDir, run: str, after: int) -> EventsPage:
+    from waypost.host import offline, source
+
+    return source.events(offline.Offline(data), run, after)
+
+
+def _offline_verify(data: DataDir, key: str | None = None) -> Verified:
+    from waypost.host import offline
+
+    return offline.check(data, offline.public_key(data) if key is None else offline.load_key(Path(key)))
+
+
+def _verify_one(repository: Path, key: str | None) -> Verified:
+    from waypost.host import offline
+
+    return offline.check_one(repository, None if key is None else offline.load_key(Path(key)))
+
+
+def _table(answer: Runs) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*words.HEADINGS, box=None, pad_edge=False)
+    for each in answer.runs:
+        # Text, so that nothing in a subject is taken for mark-up.
+        table.add_row(*map(Text, words.row(each)))
+    Console().print(table)

@@ -1,0 +1,111 @@
+"""``waypost run FILE…``: the host in the foreground. The main thread only waits for signals."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, Self, TypeAlias
+
+from waypost.cli import words
+from waypost.cli.output import complain, out
+from waypost.cli.place import for_host
+from waypost.host.app import ISOLATION, Config, Host
+from waypost.host.describe import Described, describe_all
+from waypost.host.errors import HostError
+from waypost.host.exits import Exit, exit_for
+from waypost.host.guard import hide
+from waypost.host.own import check_own
+from waypost.model.limits import DEFAULT
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
+"""As ``signal.signal`` has it."""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool) -> Exit:
+    """Run a host until it is told to stop, or can't go on. Raises HostError, BadKey before it has begun."""
+    hide()
+    check_own()
+    logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
+    paths = tuple(map(Path, files))
+    described = describe_all(paths, timeout=DEFAULT.ready_deadline, environment=os.environ)
+    with Signals() as signals:
+        config = Config(
+            data=for_host(data, paths[0]),
+            described=described,
+            command=("waypost", *sys.argv[1:]),
+            environment=dict(os.environ),
+            allow_network=allow_network,
+            say=None if quiet else say,
+            give_up=signals.give_up,
+        )
+        host = Host.start(config)
+        try:
+            _introduce(host, described)
+            ending = signals.wait()
+            if isinstance(ending, HostError):
+                complain(ending.message, ending.hint)
+            else:
+                out(f"{ending.name}: stopping; children are asked to leave, runs stay live")
+        finally:
+            host.close()
+    if isinstance(ending, HostError):
+        return exit_for(ending.code)
+    out("stopped; the same command goes on where it was")
+    return Exit.OK
+
+
+def say(at: str, text: str) -> None:
+    """One line of the timeline; nobody who reads it any more is no reason to stop."""
+    try:
+        out(f"{words.clock(at)}  {text}")
+    except (OSError, ValueError):
+        return
+
+
+class Signals:
+    """What the main thread waits for: a signal that ends the host, or the host's own end. A second signal is final."""
+
+    def __init__(self) -> None:
+        self._came: SimpleQueue[signal.Signals | HostError] = SimpleQueue()
+        self._before: list[tuple[signal.Signals, Handler]] = []
+
+    def give_up(self, error: HostError) -> None:
+        """From any thread: the host can't go on."""
+        self._came.put(error)
+
+    def wait(self) -> signal.Signals | HostError:
+        """The first that comes."""
+        came = self._came.get()
+        for number in _ENDING:
+            signal.signal(number, _at_once)
+        return came
+
+    def __enter__(self) -> Self:
+        for number in _ENDING:
+            self._before.append((number, signal.signal(number, self._note)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before:
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._came.put(signal.Signals(number))
+
+
+def _at_once(_number: int, _frame: FrameType | None) -> None:
+    """Whoever asks twice means it: what is accepted is durable, and the kernel ends the children."""
+    os._exit(Exit.REFUSED)
+
+
+def _introduce(host: Host, described: Sequence[Described]) -> None:
+    out(f"waypost: {words.isolation(ISOLATION)}", f"data in {host.data.path}, signed by {host.key.fingerprint}")
+    for each in described:
+        out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}")

@@ -1,0 +1,90 @@
+"""Answers as text: what a person reads in a terminal, or a program line by line. Pure but for the time zone."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from waypost.host.answers import DeploymentVerified, RunRow, RunShown, Verified, WaitingOn, Why
+
+ISOLATION = {
+    "none": "isolation none: workflow code runs as this user and is kept from mistakes, not from malice",
+}
+
+
+def clock(at: str) -> str:
+    """An ISO 8601 time as a clock shows it here: ``12:03:44``."""
+    return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")
+
+
+def moment(at: str | None) -> str:
+    """An ISO 8601 time as people write it here, with its day: ``2026-11-29 12:03:44``."""
+    return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def isolation(mode: str) -> str:
+    """What the isolation of this host protects against."""
+    return ISOLATION.get(mode, f"isolation {mode}")
+
+
+def show(run: RunShown) -> Iterator[str]:
+    """A run with its timeline."""
+    yield f"{run.run}  {run.deployment}  {run.state}" + (f"  from {run.sender}" if run.sender else "")
+    for line in run.lines:
+        yield f"{line.seq:5}  {moment(line.at)}  {line.text}"
+    if not run.lines:
+        yield "no event yet: its mail is queued"
+    for wait in run.waiting:
+        yield f"waits on {_wait(wait)}"
+
+
+def why(answer: Why) -> Iterator[str]:
+    """What a run waits on, and the command to run next."""
+    yield f"{answer.run}  {answer.deployment}  {answer.state}"
+    for wait in answer.waiting:
+        yield f"waits on {_wait(wait)}"
+        if wait.command:
+            yield f"  next: {wait.command}"
+    if answer.advice:
+        yield answer.advice
+    yield f"the deployment: {answer.deployment_state}; {isolation(answer.isolation)}"
+
+
+def _wait(wait: WaitingOn) -> str:
+    since = f", since {moment(wait.since)}" if wait.since else ""
+    deadline = f", until {moment(wait.deadline)}" if wait.deadline else ", no deadline"
+    return f"{wait.kind}: {wait.detail}{since}{deadline}"
+
+
+HEADINGS = ("run", "deployment", "state", "started", "changed", "waits on", "subject")
+
+
+def row(run: RunRow) -> tuple[str, ...]:
+    """One line of the list of runs, by ``HEADINGS``."""
+    return (run.run, run.deployment, run.state, moment(run.started), moment(run.changed), run.waiting, run.subject)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows in aligned columns, two blanks between."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for each in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+
+
+def verified(answer: Verified) -> Iterator[str]:
+    """What the check found, by deployment."""
+    for each in answer.deployments:
+        yield from _verified(each)
+    if not answer.deployments:
+        yield "there is nothing to verify yet"
+    yield isolation(answer.isolation)
+
+
+def _verified(each: DeploymentVerified) -> Iterator[str]:
+    yield f"{each.deployment}: {'sound' if each.sound else 'NOT SOUND'}"
+    pinned = "pinned" if each.pinned else "not pinned: it is the key that the history itself names"
+    yield f"  signer      {each.signer} ({pinned})"
+    yield f"  repository  {each.repository}"
+    yield f"  chain       {each.flushes} flushes, {each.commits} commits; {each.runs} runs, {each.events} events"
+    yield f"  reach       {each.reach}"
+    for fault in each.faults:
+        where = ", ".join(filter(None, (f"commit {fault.commit[:12]}" if fault.commit else "", fault.path)))
+        yield f"  fault       {f'{where}: ' if where else ''}{fault.fault}"

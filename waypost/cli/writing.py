@@ -1,0 +1,76 @@
+"""The verbs that write: done by the host, durable when they return. Only ``send`` also works without one."""
+
+import sys
+
+import msgspec
+
+from waypost.cli.client import Client
+from waypost.cli.output import err, out
+from waypost.cli.place import existing
+from waypost.host.answers import Answered, MailTaken, Resumed
+from waypost.host.datadir import DataDir
+from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotNow
+from waypost.host.exits import Exit
+from waypost.model.limits import DEFAULT
+
+
+def send(address: str, data: str | None) -> Exit:
+    """``waypost send ADDRESS < mail.eml``."""
+    where = existing(data)
+    if sys.stdin.isatty():
+        err("reading the mail from this terminal; end it with Ctrl-D")
+    raw = sys.stdin.buffer.read(DEFAULT.mail + 1)
+    _check(raw)
+    try:
+        taken = Client(where.socket).post(MailTaken, "mail", address, body=raw, content_type="message/rfc822")
+    except NoHost:
+        return _spool(where, address, raw)
+    already = "" if taken.outcome == "enqueued" else f", already there ({taken.place})"
+    out(f"accepted as mail {taken.arrival} for {taken.run}{already}")
+    return Exit.OK
+
+
+def answer(run: str, data: str | None, call: str | None, comment: str, *, approved: bool) -> Exit:
+    """``waypost approve RUN`` and ``waypost reject RUN``."""
+    body = msgspec.json.encode({"approved": approved, "call": call, "comment": comment})
+    given = Client(existing(data).socket).post(Answered, "runs", run, "answer", body=body)
+    out(f"{'approved' if given.approved else 'rejected'} {given.run} at {given.call}, as {given.by}")
+    return Exit.OK
+
+
+def resume(run: str, data: str | None) -> Exit:
+    """``waypost resume RUN``."""
+    resumed = Client(existing(data).socket).post(Resumed, "runs", run, "resume")
+    out(f"{resumed.run} goes on")
+    return Exit.OK
+
+
+def _check(raw: bytes) -> None:
+    """Refuse here what any host would refuse: it is the same rule, and the same words."""
+    from waypost.model.mail import malformed
+
+    why = malformed(raw, limit=DEFAULT.mail)
+    if why is not None:
+        raise MalformedMail(why)
+
+
+def _spool(data: DataDir, address: str, raw: bytes) -> Exit:
+    """Leave the mail where the next host takes it in; it is durable there when this returns."""
+    from waypost.host import offline
+    from waypost.host.spool import leave
+    from waypost.model.mail import BadAddress
+    from waypost.model.mail import address as normal
+
+    known = offline.addresses(data)
+    try:
+        name = known.get(normal(address))
+    except BadAddress:
+        name = None
+    if name is None:
+        raise NoSuchAddress(address, tuple(sorted(known)))
+    try:
+        path = leave(data.spool(name), raw)
+    except OSError as failure:
+        raise NotNow(f"{data.spool(name)}: {failure.strerror or failure}") from failure
+    out(f"no host runs: the mail lies safe in {path} and is taken in when `waypost run` starts")
+    return Exit.OK
