@@ -5,8 +5,9 @@ The runtime sets the scope, the authoring API reads it; neither knows more of th
 
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from waypost.authoring.requests import Request
 
@@ -26,8 +27,7 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class InStep:
+class InStep(msgspec.Struct, frozen=True):
     """The body of one try of a step.
 
     ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress.
@@ -37,13 +37,11 @@ class InStep:
     report: Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Nowhere:
+class Nowhere(msgspec.Struct, frozen=True):
     """Neither run nor step: a plain Python process, such as a test or a shell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stray:
+class Stray(msgspec.Struct, frozen=True):
     """A child process, but no run's own task or thread: a durable call here has no place in any program."""
 
 

@@ -7,7 +7,6 @@ then is any user code imported. A file that doesn't load is said in ``ready``; t
 """
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -59,9 +58,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from ipc import control, events, keys, parent, process
+    from ipc import control, events, keys, parent
     from ipc.environment import read_anchors
     from ipc.parse import to_child
+    from ipc.prctl import PR_SET_DUMPABLE, prctl
     from ipc.sealed import Direction
     from ipc.spawn import CONTROL_FD, EVENTS_FD
 
@@ -69,7 +69,7 @@ def _serve(options: argparse.Namespace) -> int:
         print("waypost.child: --parent, --root and --module are needed", file=sys.stderr)  # noqa: T201 - the same
         return EX_CONFIG
     parent.settle(options.parent)
-    process.hide()
+    prctl(PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGTERM, _terminated)
     for fd in (CONTROL_FD, EVENTS_FD):
         os.set_inheritable(fd, False)  # noqa: FBT003 - positional only; a step's own processes have no business there
@@ -87,7 +87,6 @@ def _serve(options: argparse.Namespace) -> int:
     from waypost.child.wire import Wire, listen
 
     become_child()
-    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     mailbox: Mailbox = SimpleQueue()
     wire = Wire(
         CONTROL_FD,
@@ -100,6 +99,7 @@ def _serve(options: argparse.Namespace) -> int:
     workflow = _introduced(options, wire, own_key.public_key().public_bytes_raw())
     runtime = Runtime(workflow, wire=wire, bodies=Bodies(mailbox, limits), mailbox=mailbox, limits=limits)
     threading.Thread(target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True).start()
+    _warm_up()
     leaving = runtime.serve()
     if leaving.reason:
         print(f"waypost.child: {leaving.reason}", file=sys.stderr)  # noqa: T201 - the same
@@ -120,6 +120,12 @@ def _introduced(options: argparse.Namespace, wire: "Wire", key: bytes) -> "Workf
         return None
     wire.send(Ready(key=key, pid=os.getpid(), code=loaded.sha256))
     return loaded.workflow
+
+
+def _warm_up() -> None:
+    """Load what the first run needs, now that the host has its ``ready``: its mail is the next thing to come."""
+    import waypost.child.loop
+    import waypost.model.mail  # noqa: F401 - loading is the purpose
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:

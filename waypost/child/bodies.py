@@ -5,7 +5,6 @@ the first step that needs them.
 """
 
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,8 @@ from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from waypost.child.async_bodies import AsyncBodies
 
 THREADS = 64
@@ -51,8 +52,10 @@ class Bodies:
 
     # --- def -------------------------------------------------------------------------------------------------------
 
-    def _in_pool(self) -> ThreadPoolExecutor:
+    def _in_pool(self) -> "ThreadPoolExecutor":
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # as late as asyncio below, for the same reason
+
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="waypost-step")
         return self._pool
 

@@ -5,9 +5,9 @@ Live and in replay the same two streams come together here, the code's commands 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from waypost.authoring.requests import AwaitDecision, AwaitMail, CallStep, Request, Send, Sleep
@@ -29,8 +29,7 @@ from waypost.model import events as ev
 from waypost.model.ids import CallId
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(msgspec.Struct, frozen=True):
     """An event is the outcome of a call: the code is to be given it."""
 
     call: CallId
@@ -38,8 +37,7 @@ class Reached:
     event: ev.AnyEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(msgspec.Struct, frozen=True):
     """The body of a step is to run."""
 
     call: CallId
@@ -47,8 +45,7 @@ class Try:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mailing:
+class Mailing(msgspec.Struct, frozen=True):
     """A mail is to be asked for."""
 
     call: CallId

@@ -1,7 +1,8 @@
 """What the drive of a run wants done in the world, and how step bodies end: data, performed by the runtime."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from waypost.authoring.requests import Send
 from waypost.child.calls import Try
@@ -9,58 +10,50 @@ from waypost.model.events import AnyEvent, Fault
 from waypost.model.ids import CallId
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
     """Propose events; they are accepted or refused together."""
 
     events: tuple[AnyEvent, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """Ask for a mail to be sent."""
 
     call: CallId
     mail: Send
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(msgspec.Struct, frozen=True):
     """Get a blob or mail that an event names."""
 
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """Store a value that is too large for an event."""
 
     sha256: str
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """Run one try of a step, under this idempotency key."""
 
     step: Try
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True):
     """Ask for the run to be paused: code and log differ."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(msgspec.Struct, frozen=True):
     """One page of the log was taken in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(msgspec.Struct, frozen=True):
     """Forget the run: this child has nothing more to do with it. ``reason`` is for its log."""
 
     reason: str
@@ -69,15 +62,13 @@ class Leave:
 Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | Pause | Credit | Leave
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """A body returned; ``raw`` is the value's JSON."""
 
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Errored:
+class Errored(msgspec.Struct, frozen=True):
     """A body raised. ``answer``: trying again is pointless."""
 
     fault: Fault

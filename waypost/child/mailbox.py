@@ -3,9 +3,10 @@
 One queue, one reader; whoever else has something to say puts a record into it.
 """
 
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TypeAlias
+
+import msgspec
 
 from ipc.messages import ToChild
 from waypost.child.calls import Try
@@ -14,15 +15,13 @@ from waypost.child.program import Turn
 from waypost.model.ids import CallId, RunId
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(msgspec.Struct, frozen=True):
     """A frame of the host, verified."""
 
     message: ToChild
 
 
-@dataclass(frozen=True, slots=True)
-class BodyEnded:
+class BodyEnded(msgspec.Struct, frozen=True):
     """A step's body returned or raised."""
 
     run: RunId
@@ -30,16 +29,14 @@ class BodyEnded:
     end: BodyEnd
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(msgspec.Struct, frozen=True):
     """A ``def`` run came to rest."""
 
     run: RunId
     turn: Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(msgspec.Struct, frozen=True):
     """A step's body has something to say to watchers."""
 
     run: RunId
@@ -47,8 +44,7 @@ class Reported:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelClosed:
+class ChannelClosed(msgspec.Struct, frozen=True):
     """Nothing more will come from the host. ``reason`` is empty where it simply closed."""
 
     reason: str

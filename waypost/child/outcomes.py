@@ -4,6 +4,7 @@ Pure: a mail or blob that an event names is handed in as bytes.
 """
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
@@ -20,8 +21,10 @@ from waypost.child.replay import shown
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.limits import Limits
-from waypost.model.mail import Mail, parse
 from waypost.model.values import ValueNotStorable
+
+if TYPE_CHECKING:
+    from waypost.model.mail import Mail
 
 
 def blob_of(event: ev.AnyEvent) -> str | None:
@@ -39,8 +42,10 @@ def blob_of(event: ev.AnyEvent) -> str | None:
             return None
 
 
-def mail_of(raw: bytes) -> Mail:
+def mail_of(raw: bytes) -> "Mail":
     """A mail as the code gets it."""
+    from waypost.model.mail import parse  # a child that only waits has no use for it
+
     return parse(raw)
 
 

@@ -4,23 +4,22 @@ Two kinds exist, ``async def`` (waypost.child.loop) and ``def`` (waypost.child.t
 A turn is everything that the code does between two outcomes; it ends when the code can't go on by itself.
 """
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from waypost.authoring.requests import Request
 from waypost.model.ids import CallId
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """The code made a durable call."""
 
     call: CallId
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class GaveUp:
+class GaveUp(msgspec.Struct, frozen=True):
     """The code no longer waits at this call: its task was cancelled, or its timeout was left in time."""
 
     call: CallId
@@ -29,15 +28,13 @@ class GaveUp:
 Command: TypeAlias = Asked | GaveUp
 
 
-@dataclass(frozen=True, slots=True)
-class Gave:
+class Gave(msgspec.Struct, frozen=True):
     """An outcome that is a value."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(msgspec.Struct, frozen=True):
     """An outcome that is raised at the call."""
 
     error: BaseException
@@ -46,18 +43,15 @@ class Raised:
 Outcome: TypeAlias = Gave | Raised
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """The code waits for outcomes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(msgspec.Struct, frozen=True):
     """The code waits, but for no durable call: nothing recorded could ever wake it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """The function returned (Gave) or raised (Raised). ``unread``: calls whose mails nobody took."""
 
     outcome: Outcome
@@ -67,8 +61,7 @@ class Finished:
 Rest: TypeAlias = Waiting | Stuck | Finished
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """What the code asked for, in order, and how it stands now."""
 
     commands: tuple[Command, ...]

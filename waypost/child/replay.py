@@ -4,8 +4,9 @@ Pure decisions: the state of a call after the code gave it up, or after an event
 differs from what the code now asks is a Mismatch. Nothing here knows whether it replays.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
+
+import msgspec
 
 from waypost.authoring.requests import AwaitDecision, AwaitMail, CallStep, Request, Send, Sleep, describe
 from waypost.child.errors import Mismatch
@@ -15,8 +16,7 @@ from waypost.model.ids import CallId
 # --- the states of one call ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """The code asked; the log has nothing yet and the host hasn't been asked."""
 
     request: Request
@@ -24,76 +24,66 @@ class Wanted:
     """Of a step: the try that is to begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposed:
+class Proposed(msgspec.Struct, frozen=True):
     """The host has been asked; the log has nothing yet."""
 
     request: Request
     attempt: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """The code gave up before the host was asked; it won't be, but the log may show that an earlier child did."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Trying:
+class Trying(msgspec.Struct, frozen=True):
     """A try of a step is recorded as begun."""
 
     request: CallStep
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """A try failed and another is due; its back-off isn't recorded yet. ``attempt`` is the failed one."""
 
     request: CallStep
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class BackingOff:
+class BackingOff(msgspec.Struct, frozen=True):
     """A step between two tries; ``attempt`` is the next one."""
 
     request: CallStep
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(msgspec.Struct, frozen=True):
     """A try of a step that nobody waits for any more; its result is taken and leads nowhere."""
 
     request: CallStep
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """A timer or wait is recorded as open."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Unwanted:
+class Unwanted(msgspec.Struct, frozen=True):
     """A timer or wait that the code gave up; the host hasn't been told."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True):
     """A timer or wait that the code gave up; the host has been told. An answer may cross that message."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """The log holds the outcome."""
 
 

@@ -4,12 +4,12 @@ Frames for a run that this child doesn't have, or has left, are ignored: they we
 second ``run.start`` of one run is ignored, too. Anything else that the host shouldn't say ends the child (HostBroke).
 """
 
-import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from queue import Empty
 from typing import Any, assert_never
 
+import msgspec
 from msgspec import UNSET
 
 from ipc.messages import (
@@ -48,8 +48,6 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 
-_log = logging.getLogger(__name__)
-
 FRAME_ROOM = 1024 * 1024
 """Bytes of events that one append carries."""
 FRAME_EVENTS = 1000
@@ -59,8 +57,7 @@ EX_PROTOCOL = 76
 """Exit code (sysexits.h): the other side broke the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True):
     """Why the child ends: its exit code and a line for its log (empty: as it should)."""
 
     code: int
@@ -214,7 +211,7 @@ class Runtime:
             case fx.Credit():
                 self._wire.send(RunLogCredit(run=run))
             case fx.Leave(reason):
-                _log.info("%s: %s", run, reason)
+                print(f"waypost.child: left {run}: {reason}", file=sys.stderr)  # noqa: T201 - the child's log
                 self._drives.pop(run, None)
             case _:
                 assert_never(effect)

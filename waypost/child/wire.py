@@ -7,7 +7,6 @@ Everything is sent by the workflow thread, so that the numbers on the frames fol
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -29,10 +28,10 @@ Make: TypeAlias = Callable[[int], tuple[Message, ...]]
 Heard: TypeAlias = Callable[[Answer], None]
 
 
-@dataclass(slots=True)
 class _UnderWay:
-    heard: Heard
-    parts: bytearray = field(default_factory=bytearray)
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self.parts = bytearray()
 
 
 class Wire:
