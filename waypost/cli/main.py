@@ -66,3 +66,7 @@ def _misused(error: Exception) -> Exit:
     else:
         complain(text, "`waypost --help` lists the verbs, `waypost VERB --help` their options")
     return Exit.USAGE if isinstance(error, _UsageError) else Exit.REFUSED
+
+
+if __name__ == "__main__":
+    main()
