@@ -1,0 +1,94 @@
+"""Everything around one real child: the host's clock and I/O thread, and listeners in place of other actors."""
+
+import os
+import queue
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from actors.child_process import ChildCommand, ChildProcessActor
+from actors.messages import ChildExited, Launch, Peers
+from waypost.acting import Ref
+from waypost.host.clock import SystemClock
+from waypost.host.wires import Wires
+from waypost.model.ids import Generation
+from waypost.model.limits import Limits
+from waypost.testing.listener import Listener
+from waypost.testing.supervision import a_spec
+
+DEADLINE = 20.0
+LIMITS = Limits(kill_grace=0.3)
+
+
+def eventually(fact: Callable[[], bool], what: str) -> None:
+    """Wait until the operating system shows it."""
+    until = time.monotonic() + DEADLINE
+    while not fact():
+        assert time.monotonic() < until, f"never: {what}"
+        os.sched_yield()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and isn't a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class ChildStage:
+    """Everything around one child: listeners in place of its peers and its supervisor."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock().start()
+        self.wires = Wires().start()
+        self.parent, self.substrate, self.dispatch, self.broadcaster = (Listener() for _ in range(4))
+        self.output: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.children: list[Ref] = []
+
+    def child(
+        self, prefix: tuple[str, ...], *, limits: Limits = LIMITS, environment: Mapping[str, str] = os.environ
+    ) -> Ref:
+        """Start one, and launch it."""
+        command = ChildCommand(
+            python=sys.executable,
+            arguments=(),
+            environment=environment,
+            output=self.output.put,
+            argv_prefix=prefix,
+        )
+        ref = ChildProcessActor.start(
+            a_spec(),
+            Generation(len(self.children) + 1),
+            Peers(self.substrate.ref, self.dispatch.ref, self.broadcaster.ref),
+            command=command,
+            wires=self.wires,
+            clock=self.clock,
+            parent=self.parent.ref,
+            limits=limits,
+        )
+        self.children.append(ref)
+        ref.tell(Launch())
+        return ref
+
+    def printed(self, *, until: bytes) -> bytes:
+        """What children wrote, up to and including these bytes."""
+        text = b""
+        while until not in text:
+            text += self.output.get(timeout=DEADLINE)
+        return text
+
+    def exit(self) -> ChildExited:
+        """The next exit that is told."""
+        exited: ChildExited = self.parent.next(ChildExited)
+        return exited
+
+    def close(self) -> None:
+        """End what is left, youngest first."""
+        for ref in self.children:
+            ref.stop(timeout=DEADLINE)
+        assert self.wires.close()
+        self.clock.stop()
+        for listener in (self.parent, self.substrate, self.dispatch, self.broadcaster):
+            listener.stop()
