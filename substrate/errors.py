@@ -93,19 +93,6 @@ class Unsigned(Damaged):
     """A head that this host's key has not signed stands where one of ours must: the host never builds on it."""
 
 
-class BrokenChain(SubstrateError):
-    """A history that isn't what its signatures, numbers and hashes say."""
-
-    def __init__(self, commit: str, flush: int, why: str) -> None:
-        super().__init__(
-            f"commit {commit} (flush {flush}) breaks the chain: {why}",
-            hint="compare with a backup or a receipt: up to the flush before it the history is as it was written",
-        )
-        self.commit = commit
-        self.flush = flush
-        self.why = why
-
-
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
