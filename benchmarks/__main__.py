@@ -1,0 +1,20 @@
+"""Every benchmark, one after the other: storage, processes, and a mail from the door to the end of its run."""
+
+import subprocess
+import sys
+
+ALL = (
+    ("append: one durable, signed append against SQLite; then on a grown repository", ("append", "--grown")),
+    ("processes: start, memory, the command line", ("processes",)),
+    ("mail: accepted to completed", ("mail",)),
+)
+
+
+def main() -> None:
+    """Run each in a process of its own, so that none inherits another's heap."""
+    for title, (module, *arguments) in ALL:
+        print(f"\n== {title}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], check=True)
+
+
+main()
