@@ -18,6 +18,8 @@ from substrate.unpack import read_entry
 _Written: TypeAlias = tuple[int, int, int]
 """CRC, offset and size of an entry; a plain tuple, as one is made for every object."""
 
+_TREE = Kind.TREE
+"""Looked up once: on the class it costs as much as a checksum."""
 _DELTA_DEPTH = 24
 _DELTA_WORTH = 120
 """Bytes of a tree below which a delta saves nothing."""
@@ -99,16 +101,19 @@ class Journal:
                 self._fresh[oid] = data
         return oid
 
-    def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base]:
+    def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base | None]:
         """Add a tree, as a delta against its last version where that lies in this journal."""
-        oid = object_id(Kind.TREE, data)
+        oid = object_id(_TREE, data)
         known = self._written.get(oid)
         if known is not None:
             # Its depth isn't known any more; as deep as may be, so that the next version stands for itself.
             return oid, Base(self.number, known[1], _DELTA_DEPTH, data)
         at = self._offset
-        if base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH or len(data) < _DELTA_WORTH:
-            self._append(oid, pack.whole(Kind.TREE, data))
+        if len(data) < _DELTA_WORTH:
+            self._append(oid, pack.whole(_TREE, data))
+            return oid, None
+        if base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH:
+            self._append(oid, pack.whole(_TREE, data))
             return oid, Base(self.number, at, 0, data)
         self._append(oid, pack.tree_delta(base.data, data, at - base.offset))
         return oid, Base(self.number, at, base.depth + 1, data)

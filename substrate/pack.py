@@ -83,7 +83,11 @@ def stored(data: bytes) -> bytes:
 
 def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
-    return entry_head(kind << 4, len(data)) + (zlib.compress(data, 6) if compress else stored(data))
+    size = len(data)
+    if size <= _STORED_LIMIT and not compress:
+        head = entry_head(kind << 4, size) + _STORED(0x78, 1, 1, size, size ^ 0xFFFF)
+        return b"%b%b%b" % (head, data, _BIG(zlib.adler32(data)))
+    return entry_head(kind << 4, size) + (zlib.compress(data, 6) if compress else stored(data))
 
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:

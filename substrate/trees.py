@@ -35,7 +35,7 @@ class TreeSink(Protocol):
     def number(self) -> int:
         """Of the present journal."""
 
-    def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base]:
+    def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base | None]:
         """Store a tree and return its id, and what the next version can be a delta against."""
 
 
