@@ -4,6 +4,7 @@ A decision is ``decide(view, operation, context)``: the view is what is visible 
 (time, randomness, settings); the result is data. One ``Change`` is one commit.
 """
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ class View(Tree, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Context:
     """What the world says to a decision."""
 
@@ -92,7 +93,7 @@ class Context:
     random: Callable[[], bytes]
     """Eight random bytes, for a run's id."""
 
-    @property
+    @functools.cached_property
     def at(self) -> str:
         """The time as events carry it."""
         return stamp(max(0, self.now.wall))

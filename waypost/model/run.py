@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, assert_never
 
+import msgspec
 from msgspec import UNSET
 
 from waypost.model import events as ev
 from waypost.model.errors import WaypostError
 from waypost.model.ids import CallId, Generation, RunId
 
+_copy = msgspec.structs.replace
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -67,9 +69,12 @@ class Wait:
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
-    """What is open in a live run. Mappings keep the order in which things were opened; they are never mutated."""
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """What is open in a live run. Mappings keep the order in which things were opened; they are never mutated.
+
+    A struct where the other states are dataclasses: it is copied twice for every event, and this copy is ten times as
+    quick.
+    """
 
     run: RunId
     seq: int
@@ -82,13 +87,13 @@ class Ledger:
     attempts: int
     """Unexpected exits counted since the last progress."""
     started: ev.RunStarted
-    steps: Mapping[CallId, OpenStep] = field(default_factory=dict)
-    retries: Mapping[CallId, Retry] = field(default_factory=dict)
-    timers: Mapping[str, Timer] = field(default_factory=dict)
-    waits: Mapping[CallId, Wait] = field(default_factory=dict)
-    unsent: Mapping[int, CallId] = field(default_factory=dict)
+    steps: Mapping[CallId, OpenStep] = msgspec.field(default_factory=dict)
+    retries: Mapping[CallId, Retry] = msgspec.field(default_factory=dict)
+    timers: Mapping[str, Timer] = msgspec.field(default_factory=dict)
+    waits: Mapping[CallId, Wait] = msgspec.field(default_factory=dict)
+    unsent: Mapping[int, CallId] = msgspec.field(default_factory=dict)
     """Outbox ordinals that are neither sent nor failed."""
-    mails: Mapping[str, int] = field(default_factory=dict)
+    mails: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Mails that the run was given: SHA-256 to arrival ordinal."""
     sent: frozenset[str] = frozenset()
     """Message ids of its own mail: a reply to one of them belongs to this run."""
@@ -200,7 +205,7 @@ def _after_the_end(run: Ended, event: ev.AnyEvent) -> Run:
 def _while_paused(run: Paused, event: ev.AnyEvent) -> Run:
     match event:
         case ev.RunUnpaused():
-            return Driven(replace(run.ledger, seq=event.seq, drive=event.seq, attempts=0))
+            return Driven(_copy(run.ledger, seq=event.seq, drive=event.seq, attempts=0))
         case (
             ev.StepCompleted()
             | ev.StepFailed()
@@ -223,7 +228,7 @@ def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | En
     if isinstance(event, ev.RunCompleted | ev.RunFailed):
         outcome = "completed" if isinstance(event, ev.RunCompleted) else "failed"
         return Ended(before.run, event.seq, outcome, before.started, before.unsent, before.sent, before.received)
-    after = replace(_apply(before, event), seq=event.seq)
+    after = _copy(_apply(before, event), seq=event.seq)
     if isinstance(event, ev.RunPaused):
         return Paused(after, event.code, event.detail)
     idle = not after.steps and after.seen >= after.drive and (after.waits or after.timers)
@@ -243,12 +248,12 @@ def _apply(now: Ledger, event: ev.AnyEvent) -> Ledger:  # noqa: C901, PLR0911, P
             return now
         case ev.RunResumed():
             _expect(event.generation > now.generation, "generation", event, f"{now.generation} is at work already")
-            return replace(now, generation=event.generation, attempts=event.attempt)
+            return _copy(now, generation=event.generation, attempts=event.attempt)
         case ev.StepStarted():
             return _step_started(now, event)
         case ev.StepCompleted():
             _open_step(now, event)
-            return replace(now, steps=_without(now.steps, event.call), drive=event.seq, attempts=0)
+            return _copy(now, steps=_without(now.steps, event.call), drive=event.seq, attempts=0)
         case ev.StepFailed():
             return _step_failed(now, event)
         case ev.AttemptScheduled():
@@ -262,7 +267,7 @@ def _apply(now: Ledger, event: ev.AnyEvent) -> Ledger:  # noqa: C901, PLR0911, P
         case ev.TimerSet():
             _expect(event.timer not in now.timers, "timer", event, f"{event.timer} is set already")
             _expect(event.seen < event.seq, "seen", event, "it claims to have seen the future")
-            return replace(
+            return _copy(
                 now,
                 timers={**now.timers, event.timer: Timer(event.call, event.fire_at)},
                 seen=max(now.seen, event.seen),
@@ -271,26 +276,26 @@ def _apply(now: Ledger, event: ev.AnyEvent) -> Ledger:  # noqa: C901, PLR0911, P
             return _timer_fired(now, event)
         case ev.TimerCancelled():
             # The clock may have been quicker; then there is nothing left to cancel, and nothing wrong.
-            return replace(now, timers=_without(now.timers, event.timer))
+            return _copy(now, timers=_without(now.timers, event.timer))
         case ev.SignalAwaited():
             return _awaited(now, event)
         case ev.SignalReceived():
             return _received(now, event)
         case ev.SignalAwaitAbandoned():
-            return replace(now, waits=_without(now.waits, event.call))
+            return _copy(now, waits=_without(now.waits, event.call))
         case ev.MailQueued():
-            return replace(
+            return _copy(
                 now,
                 drive=event.seq,
                 unsent={**now.unsent, event.ordinal: event.call},
                 sent=now.sent | {event.message_id},
             )
         case ev.MailSent():
-            return replace(now, unsent=_sent(now.unsent, event))
+            return _copy(now, unsent=_sent(now.unsent, event))
         case ev.MailFailed():
             if event.ordinal is UNSET:
-                return replace(now, drive=event.seq)
-            return replace(now, unsent=_sent(now.unsent, event))
+                return _copy(now, drive=event.seq)
+            return _copy(now, unsent=_sent(now.unsent, event))
         case ev.RunCompleted() | ev.RunFailed():
             raise AssertionError("ends are handled before")
         case _:
@@ -306,7 +311,7 @@ def _step_started(now: Ledger, event: ev.StepStarted) -> Ledger:
         _expect(event.attempt == retry.attempt, "attempt", event, f"attempt {retry.attempt} of {event.call} is next")
         waits = any(timer.call == event.call for timer in now.timers.values())
         _expect(not waits, "timer", event, f"{event.call} waits for its timer")
-    return replace(
+    return _copy(
         now,
         steps={**now.steps, event.call: OpenStep(event.step, event.attempt, event.arguments, event.at)},
         retries=_without(now.retries, event.call),
@@ -315,19 +320,19 @@ def _step_started(now: Ledger, event: ev.StepStarted) -> Ledger:
 
 def _step_failed(now: Ledger, event: ev.StepFailed) -> Ledger:
     step = _open_step(now, event)
-    after = replace(now, steps=_without(now.steps, event.call))
+    after = _copy(now, steps=_without(now.steps, event.call))
     if event.final:
-        return replace(after, drive=event.seq)
+        return _copy(after, drive=event.seq)
     retry = Retry(step.step, step.attempt + 1, step.arguments, f"{event.error.type}: {event.error.message}")
-    return replace(after, retries={**now.retries, event.call: retry})
+    return _copy(after, retries={**now.retries, event.call: retry})
 
 
 def _timer_fired(now: Ledger, event: ev.TimerFired) -> Ledger:
     wait = now.waits.get(event.call)
     if wait is not None and event.timer == event.call and wait.timeout_at is not None:
-        return replace(now, waits=_without(now.waits, event.call), drive=event.seq)
+        return _copy(now, waits=_without(now.waits, event.call), drive=event.seq)
     _expect(event.timer in now.timers, "timer", event, f"{event.timer} is no pending timer")
-    return replace(now, timers=_without(now.timers, event.timer), drive=event.seq)
+    return _copy(now, timers=_without(now.timers, event.timer), drive=event.seq)
 
 
 def _awaited(now: Ledger, event: ev.SignalAwaited) -> Ledger:
@@ -344,21 +349,21 @@ def _awaited(now: Ledger, event: ev.SignalAwaited) -> Ledger:
         None if event.timeout_at is UNSET else event.timeout_at,
         event.at,
     )
-    return replace(now, waits={**now.waits, event.call: wait}, seen=max(now.seen, event.seen))
+    return _copy(now, waits={**now.waits, event.call: wait}, seen=max(now.seen, event.seen))
 
 
 def _received(now: Ledger, event: ev.SignalReceived) -> Ledger:
     wait = now.waits.get(event.call)
     if wait is None:
         raise Illegal("wait", event, f"no wait is open at {event.call}")
-    after = replace(now, waits=_without(now.waits, event.call), drive=event.seq)
+    after = _copy(now, waits=_without(now.waits, event.call), drive=event.seq)
     if wait.park == "approval":
         _expect(event.decision is not UNSET, "payload", event, "an approval is answered by a decision")
     else:
         _expect(event.mail is not UNSET, "payload", event, "an input park is answered by a mail")
     if event.mail is UNSET:
         return after
-    return replace(
+    return _copy(
         after,
         mails={**now.mails, event.mail.sha256: event.mail.arrival},
         received=(*now.received, event.mail.id),
