@@ -9,7 +9,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
-from typing import assert_never
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -27,7 +27,7 @@ from waypost.model.limits import Limits
 from waypost.model.times import unstamp
 from waypost.model.values import ValueNotStorable
 
-MakeProgram = Callable[[Callable[[], object], Callable[[Turn], None]], Program]
+MakeProgram = Callable[[Callable[[], Any], Callable[[Turn], None]], Program]
 """Make a run's program of its function and of the callback for its turns."""
 
 
@@ -307,9 +307,13 @@ class Drive:
     def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
         self._effects.append(fx.Append(events))
 
-    def _leave(self, reason: str) -> None:
+    def drop(self) -> None:
+        """Let go of the run's code; nothing is proposed any more."""
         self._phase = Phase.LEFT
         self._inbox.clear()
         if self._program is not None:
             self._program.drop()
+
+    def _leave(self, reason: str) -> None:
+        self.drop()
         self._effects.append(fx.Leave(reason))

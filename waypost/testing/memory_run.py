@@ -4,6 +4,7 @@ What a host and a child do between them, in one thread and in one order, so that
 go on with a new drive, as after a crash.
 """
 
+import random
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
@@ -22,19 +23,33 @@ from waypost.model.limits import DEFAULT
 from waypost.model.run import Illegal
 from waypost.testing.memory_log import MemoryLog
 
+TIMER_FIRST = 0.3
 LIMITS = replace(DEFAULT, retry_first=0.02)
 
 
 class MemoryRun:
-    """One child's view of a run. ``done`` lists (step, attempt, key) of every body that ran, over all children."""
+    """One child's view of a run.
 
-    def __init__(self, workflow: Workflow, log: MemoryLog, *, done: list[tuple[str, int, str]] | None = None) -> None:
+    ``done`` lists (step, attempt, key) of every body that ran, over all children; ``chance`` decides which of several
+    bodies ends first.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        log: MemoryLog,
+        *,
+        done: list[tuple[str, int, str]] | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
         self.workflow = workflow
         self.log = log
         self.done = [] if done is None else done
         self.pauses: list[str] = []
         self.progress: list[str] = []
         self._effects: deque[fx.Effect] = deque()
+        self._bodies: list[fx.Body] = []
+        self._chance = chance
         self.drive = Drive(
             log.run,
             last_seq=len(log.stored),
@@ -58,9 +73,16 @@ class MemoryRun:
             self._effects.extend(self.drive.effects())
             if events is not None and len(self.log.stored) >= events:
                 return False
-            if not self._effects:
+            if self._effects:
+                self._perform(self._effects.popleft())
+            elif self._bodies and not self.log.ended:
+                self._some_body_ends()
+            else:
                 return True
-            self._perform(self._effects.popleft())
+
+    def abandon(self) -> None:
+        """The child is gone; its code is let go of, so that it doesn't wait for the garbage collector."""
+        self.drive.drop()
 
     def _tell(self) -> None:
         news = self.log.events[self._told :]
@@ -81,7 +103,7 @@ class MemoryRun:
                 self.log.blobs[sha256] = raw
                 self.drive.kept(sha256, None)
             case fx.Body():
-                self._body(effect)
+                self._bodies.append(effect)
             case fx.Pause(detail):
                 self.pauses.append(detail)
                 self.log.append([ev.RunPaused(code="code-changed", detail=detail)])
@@ -97,6 +119,13 @@ class MemoryRun:
         else:
             self._tell()
             self.drive.appended(events, None, "")
+
+    def _some_body_ends(self) -> None:
+        """The oldest; with ``chance`` any, or a timer is quicker than all of them."""
+        if self._chance is not None and self.log.ledger.timers and self._chance.random() < TIMER_FIRST:
+            self.log.fire()
+            return
+        self._body(self._bodies.pop(self._chance.randrange(len(self._bodies)) if self._chance is not None else 0))
 
     def _body(self, body: fx.Body) -> None:
         request = body.step.request
