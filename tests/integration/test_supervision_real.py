@@ -1,0 +1,315 @@
+"""A real supervisor with its whole real crew and scripted children: respawn, one for all, stop, and mail throughout."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pykka
+import pytest
+
+from actors import DispatchActor, SupervisorActor
+from actors.child_process import ChildCommand
+from actors.messages import Describe, Description, Forward, Start, StateChanged, Stop
+from substrate.disk import Disk
+from substrate.keys import SigningKey
+from substrate.messages import Accepted, Done, Durable, Enqueue, GenerationBegun, Snapshot, Withheld
+from substrate.messages import Committed as Visible
+from waypost.acting import Ref
+from waypost.host.clock import SystemClock
+from waypost.host.crew import HostCrew, MailKey, Ports
+from waypost.host.datadir import DataDir, lay_out, prepare
+from waypost.host.wires import Wires
+from waypost.model.limits import Limits
+from waypost.shell import request
+from waypost.testing.child_stage import alive, eventually
+from waypost.testing.childhood import CODE
+from waypost.testing.listener import Listener
+from waypost.testing.scripted_child import plain, scripted
+from waypost.testing.supervision import a_spec
+
+LIMITS = Limits(
+    backoff_first=0.02, backoff_cap=0.05, kill_grace=0.3, stop_deadline=10.0, ready_deadline=20.0, actor_window=60.0
+)
+READY = f"child.ready({CODE!r})\n"
+SERVE = READY + "child.serve()\n"
+PATIENCE = 20.0
+
+
+def mail(number: int) -> Enqueue:
+    """A mail that nobody takes up: scripted children take no runs."""
+    lines = (
+        "From: a@example.com",
+        "To: orders@example.com",
+        "Subject: hello",
+        f"Message-ID: <{number}@example.com>",
+        "",
+        "text",
+        "",
+    )
+    return Enqueue("\r\n".join(lines).encode())
+
+
+class Deployment:
+    """One deployment under its supervisor, and listeners where the host would be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data: DataDir = prepare(folder)
+        lay_out(self.data)
+        self.key = SigningKey.load_or_create(self.data.signing_key)
+        self.clock = SystemClock().start()
+        self.wires = Wires().start()
+        self.host, self.stream = Listener(), Listener()
+        self.supervisors: list[Ref] = []
+
+    def start(self, prefix: tuple[str, ...], *, limits: Limits = LIMITS, code: str = CODE) -> Ref:
+        """Begin to supervise."""
+        ports = Ports(
+            data=self.data,
+            key=self.key,
+            mail_key=MailKey(bytes(32)),
+            clock=self.clock,
+            wires=self.wires,
+            limits=limits,
+            disk=Disk(),
+        )
+        command = ChildCommand(
+            python=sys.executable, arguments=(), environment=os.environ, output=lambda _: None, argv_prefix=prefix
+        )
+        spec = a_spec(code=code)
+        supervisor = SupervisorActor.start(
+            spec,
+            HostCrew(spec, command, ports, runs="thread"),
+            clock=self.clock,
+            parent=self.host.ref,
+            sink=self.host.ref,
+            subscribers=(self.stream.ref,),
+            limits=limits,
+        )
+        self.supervisors.append(supervisor)
+        supervisor.tell(Start())
+        return supervisor
+
+    def until(self, state: str, reason: str = "") -> Description:
+        """The next time that the host is told of this state."""
+        while True:
+            description: Description = self.host.next(StateChanged, timeout=PATIENCE).description
+            if description.state == state and reason in description.reason:
+                return description
+
+    def enqueue(self, number: int) -> Accepted:
+        """A mail through the supervisor, accepted durably."""
+        result = request(self.supervisors[-1], Forward(mail(number)), timeout=PATIENCE)
+        assert isinstance(result, Done), result
+        accepted: Accepted = result.value
+        return accepted
+
+    def close(self) -> None:
+        """Stop in order."""
+        for supervisor in self.supervisors:
+            if supervisor.is_alive():
+                request(supervisor, Stop(), timeout=PATIENCE)
+                supervisor.stop(timeout=PATIENCE)
+        assert self.wires.close()
+        self.clock.stop()
+        self.host.stop()
+        self.stream.stop()
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Iterator[Deployment]:
+    """A deployment that ends with the test."""
+    deployment = Deployment(tmp_path / "data")
+    yield deployment
+    deployment.close()
+
+
+def one(kind: type[pykka.Actor]) -> Ref:
+    """The only actor of this class that lives at this moment."""
+    (ref,) = pykka.ActorRegistry.get_by_class(kind)
+    return ref
+
+
+def by_count(folder: Path, *scripts: str) -> tuple[str, ...]:
+    """A child whose n-th life follows the n-th script; the last one from then on."""
+    counter = folder / "lives"
+    cases = "\n".join(f"if life == {n}:\n" + _indented(script) for n, script in enumerate(scripts[:-1]))
+    return scripted(
+        f"import os, pathlib\nlives = pathlib.Path({str(counter)!r})\n"
+        "life = len(lives.read_bytes()) if lives.exists() else 0\n"
+        "lives.write_bytes(b'x' * (life + 1))\n"
+        f"{cases}\nif life >= {len(scripts) - 1}:\n{_indented(scripts[-1])}"
+    )
+
+
+def _indented(script: str) -> str:
+    return "".join(f"    {line}\n" for line in script.splitlines())
+
+
+def test_mail_is_accepted_from_the_first_moment_and_the_child_comes_up(deployment: Deployment) -> None:
+    """Even before the repository is open: it is kept in order, and accepted once it is durable."""
+    deployment.start(scripted(SERVE))
+    assert deployment.enqueue(1).outcome == "enqueued"
+    running = deployment.until("running")
+    assert running.generation == 1
+    assert running.pid is not None
+    assert alive(running.pid)
+    assert deployment.stream.next(Snapshot).generation == 0
+    assert request(deployment.supervisors[0], Describe(), timeout=PATIENCE) == running
+
+
+def test_a_child_that_is_killed_is_followed_by_the_next_generation(deployment: Deployment) -> None:
+    """Kill -9: back-off, a durable generation, a new child; mail is accepted all the while."""
+    deployment.start(scripted(SERVE))
+    pid = deployment.until("running").pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert deployment.until("backing-off").reason == "ended by SIGKILL"
+    deployment.enqueue(1)
+    after = deployment.until("running")
+    assert after.generation == 2
+    assert after.pid != pid
+    begun: list[int] = []
+    while len(begun) < 2:
+        facts = deployment.stream.next(Visible).facts
+        begun += [fact.generation for fact in facts if isinstance(fact, GenerationBegun)]
+    assert begun == [1, 2]
+
+
+def test_a_bad_frame_costs_one_generation_and_nothing_else(deployment: Deployment, tmp_path: Path) -> None:
+    """The host goes on, and so does the deployment (design §8, the violation rule)."""
+    bad = READY + "child.raw(b'\\xff' * 64)\nimport time; time.sleep(600)\n"
+    deployment.start(by_count(tmp_path, bad, SERVE))
+    assert "announced" in deployment.until("backing-off").reason
+    assert deployment.until("running").generation == 2
+    deployment.enqueue(1)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "reason"),
+    [
+        (("/etc/passwd",), "Permission denied"),
+        (plain("raise SystemExit(3)"), "exit status 3"),
+        (plain("pass"), "exit status 0"),
+    ],
+    ids=["no program", "fails", "leaves"],
+)
+def test_a_child_that_never_gets_ready_is_tried_again_and_again(
+    deployment: Deployment, prefix: tuple[str, ...], reason: str
+) -> None:
+    """Each time with a reason, each time a little later; mail is accepted."""
+    deployment.start(prefix)
+    for generation in (1, 2, 3):
+        assert deployment.until("backing-off", reason).generation == generation
+    deployment.enqueue(1)
+
+
+def test_a_child_that_hangs_before_ready_is_evicted(deployment: Deployment) -> None:
+    """The deadline is a message, not a wait."""
+    deployment.start(plain("import time; time.sleep(600)"), limits=Limits(ready_deadline=0.2, backoff_first=0.02))
+    assert "not ready within 0.2 s" in deployment.until("backing-off").reason
+    assert deployment.until("starting").generation in {1, 2}
+
+
+def test_a_changed_file_takes_the_child_away_and_leaves_the_mail(deployment: Deployment) -> None:
+    """Runs recorded with one code must not be continued by another; the message says what to do."""
+    deployment.start(scripted(SERVE), code="e" * 64)
+    down = deployment.until("down", "code-changed")
+    assert "waypost run orders.py" in down.reason
+    deployment.enqueue(1)
+    eventually(lambda: not deployment.wires.pids, "the child was ended")
+
+
+def test_a_file_that_does_not_load_leaves_the_deployment_running_broken(deployment: Deployment) -> None:
+    """The reason is shown; nothing is respawned for it."""
+    deployment.start(scripted("child.broken('SyntaxError in line 3')\nchild.serve()\n"))
+    assert deployment.until("running").reason == "SyntaxError in line 3"
+
+
+def test_one_for_all_when_an_actor_fails(deployment: Deployment) -> None:
+    """The dispatch fails: child and crew end, all are made anew from the log, and the mail is still there."""
+    deployment.start(scripted(SERVE))
+    before = deployment.until("running")
+    deployment.enqueue(1)
+    dispatch = one(DispatchActor)
+    dispatch.tell(object())
+    assert "dispatch failed" in deployment.until("starting", "failed").reason
+    after = deployment.until("running")
+    assert after.generation == 2
+    assert before.pid is not None
+    assert not alive(before.pid)
+    assert one(DispatchActor) != dispatch
+    again = request(deployment.supervisors[0], Forward(mail(1)), timeout=PATIENCE)
+    assert again.value.outcome == "already-present"
+
+
+def test_three_failures_in_a_minute_leave_it_down(deployment: Deployment) -> None:
+    """Starting again doesn't repair the host's own code; whoever sends mail is told why it is withheld."""
+    deployment.start(scripted(SERVE))
+    for _ in range(3):
+        deployment.until("running")
+        one(DispatchActor).tell(object())
+    down = deployment.until("down", "host-fault")
+    assert "3 actors failed" in down.reason
+    eventually(lambda: not pykka.ActorRegistry.get_by_class(DispatchActor), "the crew has ended")
+    answer = request(deployment.supervisors[0], Forward(mail(1)), timeout=PATIENCE)
+    assert isinstance(answer, Withheld)
+    assert "host-fault" in answer.reason
+
+
+def test_a_stop_ends_everything_in_order_and_a_new_start_finds_all_of_it(deployment: Deployment) -> None:
+    """What was accepted is durable, and nothing of the deployment is left: no process, no actor."""
+    supervisor = deployment.start(scripted(SERVE))
+    pid = deployment.until("running").pid
+    deployment.enqueue(1)
+    request(supervisor, Stop(), timeout=PATIENCE)
+    assert pid is not None
+    assert not alive(pid)
+    assert {type(ref) for ref in pykka.ActorRegistry.get_by_class(DispatchActor)} == set()
+    assert isinstance(request(supervisor, Forward(mail(2)), timeout=PATIENCE), Withheld)
+    supervisor.stop(timeout=PATIENCE)
+    deployment.start(scripted(SERVE))
+    assert deployment.until("running").generation == 2
+    assert deployment.enqueue(2).arrival > 0
+
+
+@pytest.mark.parametrize("moment", ["at once", "starting", "backing-off"])
+def test_a_stop_works_at_any_moment(deployment: Deployment, moment: str) -> None:
+    """Also while the repository opens, while the child starts, and between two children."""
+    waits: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
+        "at once": (scripted(SERVE), lambda: None),
+        "starting": (plain("import time; time.sleep(600)"), lambda: deployment.stream.next(Durable)),
+        "backing-off": (plain("pass"), lambda: deployment.until("backing-off")),
+    }
+    prefix, wait = waits[moment]
+    supervisor = deployment.start(prefix)
+    wait()
+    request(supervisor, Stop(), timeout=PATIENCE)
+    assert request(supervisor, Describe(), timeout=PATIENCE).state == "stopped"
+    eventually(lambda: not deployment.wires.pids, "the child was ended")
+
+
+def test_a_supervisor_that_fails_leaves_no_crew_behind(deployment: Deployment) -> None:
+    """Its host starts another one, which must find the repository free and no child at work."""
+    supervisor = deployment.start(scripted(SERVE))
+    pid = deployment.until("running").pid
+    supervisor.tell(object())
+    eventually(lambda: not supervisor.is_alive(), "the supervisor failed")
+    eventually(lambda: not pykka.ActorRegistry.get_by_class(DispatchActor), "its crew ended")
+    assert pid is not None
+    eventually(lambda: not alive(pid), "its child ended")
+    deployment.start(scripted(SERVE))
+    assert deployment.until("running").generation == 2
+
+
+def test_a_repository_that_is_no_repository_is_down_in_words(deployment: Deployment) -> None:
+    """Nothing is guessed, nothing is overwritten."""
+    path = deployment.data.repo(a_spec().name)
+    path.mkdir(parents=True)
+    (path / "HEAD").write_text("what?", encoding="utf-8")
+    deployment.start(scripted(SERVE))
+    down = deployment.until("down")
+    assert down.reason
+    assert (path / "HEAD").read_text(encoding="utf-8") == "what?"
