@@ -1,0 +1,71 @@
+"""What is sent to a child: everything, once, in order, and the bulky parts a few at a time, whatever the sizes."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.logic.child_outbox import BULK_UNDER_WAY, Blob, Outbox, pump, push, written
+from ipc.messages import BlobChunk, EventsCommitted, RunLive, RunLog, ToChild
+
+RUN = "run_0_" + "0" * 16
+EVENTS = st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=8).map(tuple)
+ITEMS = st.one_of(
+    st.builds(RunLog, run=st.just(RUN), events=EVENTS),
+    st.builds(EventsCommitted, run=st.just(RUN), events=EVENTS),
+    st.just(RunLive(run=RUN)),
+    st.builds(Blob, id=st.integers(0, 9), data=st.binary(max_size=50)),
+)
+
+
+def said(item: Any) -> list[Any]:
+    """What an item comes to, however it was divided."""
+    match item:
+        case EventsCommitted():
+            return [("event", event) for event in item.events]
+        case Blob() | BlobChunk():
+            return [("blob", item.id, byte) for byte in item.data] or [("empty blob", item.id)]
+        case _:
+            return [item]
+
+
+@given(st.lists(st.one_of(ITEMS, st.none()), max_size=25))
+def test_everything_leaves_once_and_in_order(items: list[Any]) -> None:
+    """None stands for a bulky frame that has left."""
+    outbox, left, under_way = Outbox(), list[ToChild](), 0
+    for item in [*items, *[None] * 200]:
+        if item is None:
+            under_way = max(0, under_way - 1)
+            outbox = written(outbox)
+        else:
+            outbox = push(outbox, item, page=40)
+        outbox, leaving = pump(outbox, chunk=16)
+        under_way += sum(effect.report for effect in leaving)
+        assert under_way <= BULK_UNDER_WAY
+        assert outbox.light >= 0
+        left += [effect.payload for effect in leaving]
+    assert outbox.waiting == ()
+    assert outbox.light == 0
+    assert [word for item in items if item is not None for word in said(item)] == [w for p in left for w in said(p)]
+
+
+@given(EVENTS)
+def test_a_batch_is_divided_so_that_each_part_fits(events: tuple[bytes, ...]) -> None:
+    """A frame has a limit; one event that is bigger than a page travels alone."""
+    outbox, leaving = pump(push(Outbox(), EventsCommitted(run=RUN, events=events), page=40), chunk=16)
+    assert outbox == Outbox()
+    for effect in leaving:
+        assert isinstance(effect.payload, EventsCommitted)
+        assert sum(map(len, effect.payload.events)) <= 40 or len(effect.payload.events) == 1
+
+
+@given(st.binary(max_size=200))
+def test_a_blob_says_its_size_and_where_each_part_belongs(data: bytes) -> None:
+    """An empty one, too, is one part."""
+    outbox, chunks = push(Outbox(), Blob(7, data), page=40), list[BlobChunk]()
+    while outbox.waiting:
+        outbox, leaving = pump(written(written(outbox)), chunk=16)
+        chunks += [effect.payload for effect in leaving if isinstance(effect.payload, BlobChunk)]
+    assert b"".join(chunk.data for chunk in chunks) == data
+    assert {chunk.size for chunk in chunks} == {len(data)}
+    assert [chunk.offset for chunk in chunks] == [16 * number for number in range(len(chunks))]

@@ -1,0 +1,225 @@
+"""A child's requests, one by one: what the substrate is asked, what the child is told, what is refused or worse."""
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actors.errors import RuleBroken
+from actors.logic.child_outbox import Blob
+from actors.logic.child_requests import Desk, Fetching, Given, Request, answer, fetch, take
+from ipc.messages import (
+    AppendRequest,
+    AppendResponse,
+    Attached,
+    BlobGet,
+    BlobPut,
+    BlobStored,
+    OutboundMessage,
+    OutboundResult,
+    PauseRequest,
+    PauseResult,
+)
+from substrate.messages import (
+    Append,
+    Attachment,
+    Done,
+    Pause,
+    PutBlob,
+    QueueMail,
+    ReadBlob,
+    Refused,
+    Stage,
+    WorkflowProcess,
+)
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Generation
+from waypost.model.limits import Limits
+from waypost.testing.childhood import CALL, RUN, STARTED, append
+
+GENERATION = Generation(3)
+BY = WorkflowProcess(GENERATION)
+LIMITS = Limits(value=1000, unreferenced_blobs=1500, requests=4)
+NO = Refused("phase", "the run has ended")
+WAITED = ev.SignalAwaitAbandoned(call=CallId(CALL))
+ENDED = ev.RunFailed(error=ev.Fault(type="ValueError", message="no"))
+
+
+def ask(desk: Desk, *requests: Request, limits: Limits = LIMITS) -> list[Given]:
+    """Take these in, one after the other."""
+    given = []
+    for request in requests:
+        given.append(take(desk, request, generation=GENERATION, limits=limits))
+        desk = given[-1].desk
+    return given
+
+
+def parts(number: int, data: bytes, *, size: int = 100, sha256: str = "") -> list[BlobPut]:
+    """A value in parts."""
+    name = sha256 or hashlib.sha256(data).hexdigest()
+    offsets = range(0, max(1, len(data)), size)
+    return [
+        BlobPut(
+            id=number,
+            run=RUN,
+            sha256=name,
+            offset=offset,
+            data=data[offset : offset + size],
+            last=offset + size >= len(data),
+        )
+        for offset in offsets
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "stage"),
+    [(STARTED, Stage.DURABLE), (ENDED, Stage.DURABLE), (WAITED, Stage.COMMITTED)],
+    ids=["a step starts", "the run ends", "bookkeeping"],
+)
+def test_what_lets_something_out_is_answered_when_durable(event: ev.AnyEvent, stage: Stage) -> None:
+    """A step's body touches the world; bookkeeping doesn't (storage §2)."""
+    (given,) = ask(Desk(), append(1, WAITED, event))
+    (submitted,) = given.submit
+    assert submitted.what == Append(by=BY, run=RUN, events=(WAITED, event))  # type: ignore[arg-type]  # a plain str
+    assert submitted.stage == stage
+    assert answer(given.desk, 1, Done(4)).say == (AppendResponse(id=1),)
+    assert answer(given.desk, 1, NO).say == (AppendResponse(id=1, refused="the run has ended", code="phase"),)
+
+
+def test_a_mail_is_handed_on_whole() -> None:
+    """Who may be mailed is the substrate's to check, from grants that the child never holds."""
+    message = OutboundMessage(
+        id=1,
+        run=RUN,
+        call=CALL,
+        to=("boss@example.com",),
+        subject="hello",
+        text="text",
+        attachments=(Attached(name="a.txt", content_type="text/plain", content=b"x"),),
+    )
+    (given,) = ask(Desk(), message)
+    assert given.submit[0].what == QueueMail(
+        by=BY,
+        run=RUN,  # type: ignore[arg-type]  # a plain str
+        call=CALL,  # type: ignore[arg-type]  # likewise
+        to=("boss@example.com",),
+        subject="hello",
+        text="text",
+        attachments=(Attachment(name="a.txt", content_type="text/plain", content=b"x"),),
+    )
+    assert answer(given.desk, 1, Done(4)).say == (OutboundResult(id=1),)
+    assert answer(given.desk, 1, NO).say == (OutboundResult(id=1, refused="the run has ended"),)
+
+
+def test_a_pause_names_the_generation_that_asks() -> None:
+    """So that an old child can't pause what a new one drives."""
+    (given,) = ask(Desk(), PauseRequest(id=1, run=RUN, code="code-changed", detail="recorded a, now b"))
+    assert given.submit[0].what == Pause(
+        run=RUN,  # type: ignore[arg-type]  # a plain str
+        code="code-changed",
+        detail="recorded a, now b",
+        generation=GENERATION,
+    )
+    assert answer(given.desk, 1, Done(4)).say == (PauseResult(id=1),)
+
+
+@pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 1000])
+def test_a_value_is_stored_once_it_is_whole(size: int) -> None:
+    """Whatever its length: the last part completes it."""
+    data = bytes(size % 251 for _ in range(size))
+    given = ask(Desk(), *parts(1, data))
+    assert [len(each.submit) for each in given] == [0] * (len(given) - 1) + [1]
+    stored = given[-1].submit[0].what
+    assert stored == PutBlob(by=BY, run=RUN, sha256=hashlib.sha256(data).hexdigest(), data=data)  # type: ignore[arg-type]  # a plain str
+    assert answer(given[-1].desk, 1, Done(4)).say == (BlobStored(id=1),)
+
+
+def test_a_value_with_a_wrong_name_is_refused() -> None:
+    """Nothing is stored under a hash that it doesn't have."""
+    given = ask(Desk(), *parts(1, b"x" * 150, sha256="0" * 64))
+    assert not given[-1].submit
+    (said,) = given[-1].say
+    assert isinstance(said, BlobStored)
+    assert "hash" in str(said.refused)
+
+
+def test_a_value_over_the_limit_is_refused_alone_and_its_parts_are_not_kept() -> None:
+    """The request is refused, the child lives; what it went on sending weighs nothing."""
+    given = ask(Desk(), *parts(1, b"x" * 1200), append(2))
+    refusals = [said for each in given for said in each.say]
+    assert len(refusals) == 1
+    assert "1000 bytes" in str(refusals[0])
+    assert given[-1].submit
+    assert not given[-2].desk.parts
+
+
+def test_values_that_no_event_names_may_not_pile_up() -> None:
+    """Held, on their way and being gathered count together; what an event has named doesn't count any more."""
+    first, second = b"a" * 900, b"b" * 900
+    desk = ask(Desk(), *parts(1, first))[-1].desk
+    assert "no event names" in str(ask(desk, *parts(2, second))[-1].say)
+    desk = answer(desk, 1, Done(4)).desk
+    assert desk.held == {hashlib.sha256(first).hexdigest(): 900}
+    assert "no event names" in str(ask(desk, *parts(2, second))[-1].say)
+    named = ev.StepCompleted(call=CallId(CALL), output=ev.Value(blob=hashlib.sha256(first).hexdigest()))
+    desk = ask(desk, append(2, named))[-1].desk
+    assert answer(desk, 2, NO).desk.held, "a refused append has named nothing"
+    desk = answer(desk, 2, Done(5)).desk
+    assert desk.held == {}
+    assert ask(desk, *parts(3, second))[-1].submit
+
+
+def test_blobs_are_fetched_one_at_a_time() -> None:
+    """Each may weigh 64 MiB; the next is asked for when this one is answered."""
+    gets = [BlobGet(id=number, run=RUN, sha256=f"{number:064}") for number in (1, 2)]
+    desk = ask(Desk(), *gets)[-1].desk
+    first = fetch(desk, generation=GENERATION)
+    assert first.submit[0].what == ReadBlob(run=RUN, sha256=f"{1:064}", by=BY)  # type: ignore[arg-type]  # a plain str
+    assert fetch(first.desk, generation=GENERATION) == Given(first.desk)
+    came = answer(first.desk, 1, Done(4, b"data"))
+    assert came.say == (Blob(1, b"data"),)
+    second = fetch(came.desk, generation=GENERATION)
+    assert second.desk.open == {2: Fetching(2)}
+    (refused,) = answer(second.desk, 2, NO).say
+    assert refused == BlobStored(id=2, refused="the run has ended")
+
+
+def test_an_answer_to_nothing_is_ignored() -> None:
+    """Correlations are ours; one that isn't open is late news."""
+    assert answer(Desk(), 5, Done(1)) == Given(Desk())
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [append(2), append(2)],
+        [append(2), append(1)],
+        [AppendRequest(id=1, run="../x", events=(b"{}",))],
+        [AppendRequest(id=1, run=RUN, events=(b"{}",))],
+        [AppendRequest(id=1, run=RUN, events=(ev.proposed(STARTED), b"not json"))],
+        [OutboundMessage(id=1, run=RUN, call="r0", to=("a@example.com",), subject="", text="")],
+        [append(number) for number in range(5)],
+        [BlobGet(id=number, run=RUN, sha256="0" * 64) for number in range(5)],
+        [parts(number, b"x" * 150)[0] for number in range(5)],
+        [parts(1, b"x" * 150)[1]],
+        [parts(1, b"x" * 350)[0], parts(1, b"x" * 350)[2]],
+        [parts(1, b"x" * 350)[0], parts(1, b"y" * 350)[1]],
+        [parts(1, b"x" * 1350)[0], parts(1, b"x" * 1350)[0]],
+    ],
+)
+def test_what_no_honest_runtime_asks_for_breaks_the_rules(requests: list[Any]) -> None:
+    """An id used twice, a name that can't be, an event that isn't one, too much at once, parts that don't fit."""
+    *good, bad = requests
+    desk = ask(Desk(), *good)[-1].desk if good else Desk()
+    with pytest.raises(RuleBroken):
+        ask(desk, bad)
+
+
+def test_answered_requests_make_room() -> None:
+    """The limit counts what is under way, not what ever was."""
+    desk = Desk()
+    for number in range(20):
+        given = ask(desk, append(number))[-1]
+        desk = answer(given.desk, given.submit[0].correlation, Done(number)).desk
+    assert replace(desk, correlation=0, last=-1) == Desk()

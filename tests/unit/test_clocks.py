@@ -1,0 +1,162 @@
+"""Deadlines on two clocks: who is woken when, by the pure bookkeeping, by the manual clock and by the real one."""
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.acting import Tell
+from waypost.host.alarms import RECHECK, Alarm, Alarms
+from waypost.host.clock import Elapsed, Rest, SystemClock, advance
+from waypost.model.times import Now
+from waypost.testing.clock import START, ManualClock
+from waypost.testing.listener import Listener
+
+NOW = Now(wall=1_000_000, mono=100.0)
+NOBODY = Listener()
+NOBODY.stop()
+
+
+def mono(at: float, message: str = "x") -> Alarm:
+    """On the clock that nobody sets."""
+    return Alarm(NOBODY.ref, message, mono=at)
+
+
+def wall(at: int, message: str = "x") -> Alarm:
+    """On the clock that people read."""
+    return Alarm(NOBODY.ref, message, wall=at)
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, None), (1.0, 1)])
+def test_an_alarm_goes_by_exactly_one_clock(first: float | None, second: int | None) -> None:
+    """The two are never compared with each other."""
+    with pytest.raises(ValueError, match="mono or a wall"):
+        Alarm(NOBODY.ref, "x", mono=first, wall=second)
+
+
+def test_the_longest_overdue_comes_first_whatever_its_clock() -> None:
+    """After a long sleep of the machine the order is still the order of the deadlines."""
+    alarms = Alarms()
+    for alarm in (
+        mono(99.0, "b"),
+        wall(998_000, "a"),
+        mono(100.0, "c"),
+        mono(100.1, "later"),
+        wall(1_000_001, "later"),
+    ):
+        alarms = alarms.add(alarm)
+    left, due = alarms.due(NOW)
+    assert [alarm.message for alarm in due] == ["a", "b", "c"]
+    assert [alarm.message for alarm in left.pending] == ["later", "later"]
+
+
+@given(st.lists(st.one_of(st.floats(0, 200).map(mono), st.integers(0, 2_000_000).map(wall)), max_size=20))
+def test_every_alarm_rings_once_and_not_before_its_time(alarms: list[Alarm]) -> None:
+    """Nothing is lost and nothing rings twice, in whatever order it was asked for."""
+    pending = Alarms()
+    for alarm in alarms:
+        pending = pending.add(alarm)
+    left, due = pending.due(NOW)
+    assert all(alarm.wait(NOW) <= 0 for alarm in due)
+    assert all(alarm.wait(NOW) > 0 for alarm in left.pending)
+    assert sorted(map(id, (*left.pending, *due))) == sorted(map(id, alarms))
+    pause = left.pause(NOW)
+    assert (pause is None) == (not left.pending)
+    assert pause is None or pause <= min(alarm.wait(NOW) for alarm in left.pending)
+
+
+def test_a_wall_deadline_is_looked_at_again_each_second() -> None:
+    """Somebody may set the clock forward; nobody tells us."""
+    following = advance(Alarms(), wall(NOW.wall + 3_600_000), NOW)
+    assert following.effects == (Rest(RECHECK),)
+    later = Now(NOW.wall + 3_600_000, NOW.mono + 1.0)
+    assert advance(following.state, Elapsed(), later).effects == (Tell(NOBODY.ref, "x"), Rest(None))
+
+
+def test_the_rest_is_cut_short_only_for_an_earlier_deadline() -> None:
+    """Each change of the pause wakes a thread."""
+    first = advance(Alarms(), mono(110.0), NOW)
+    assert first.effects == (Rest(10.0),)
+    second = advance(first.state, mono(120.0), NOW)
+    assert second.effects == ()
+    assert advance(second.state, mono(105.0), NOW).effects == (Rest(5.0),)
+    assert advance(second.state, mono(90.0, "due"), NOW).effects[0] == Tell(NOBODY.ref, "due")
+
+
+def test_the_manual_clock_wakes_when_it_is_turned_and_not_before() -> None:
+    """Turning it is the only way in which time passes."""
+    listener, clock = Listener(), ManualClock()
+    try:
+        clock.wake(listener.ref, "mono", mono=clock.now().mono + 30)
+        clock.wake(listener.ref, "wall", wall=START + 60_000)
+        assert [alarm.message for alarm in clock.deadlines] == ["mono", "wall"]
+        clock.advance(29.9)
+        assert listener.drain() == []
+        clock.advance(0.1)
+        assert listener.next(str) == "mono"
+        clock.set_wall(START + 60_000)
+        assert listener.next(str) == "wall"
+        clock.wake(listener.ref, "at once", wall=START)
+        assert listener.next(str) == "at once"
+    finally:
+        listener.stop()
+
+
+def test_a_wall_clock_that_goes_back_delays_what_goes_by_it_alone() -> None:
+    """Recorded deadlines are wall time, watchdogs are not."""
+    listener, clock = Listener(), ManualClock()
+    try:
+        clock.wake(listener.ref, "wall", wall=START + 1000)
+        clock.wake(listener.ref, "mono", mono=clock.now().mono + 1)
+        clock.set_wall(START - 3_600_000)
+        clock.advance(2.0)
+        assert listener.next(str) == "mono"
+        assert [alarm.message for alarm in clock.deadlines] == ["wall"]
+    finally:
+        listener.stop()
+
+
+def test_the_manual_clock_may_be_turned_while_others_ask() -> None:
+    """Actors ask from their own threads; no wake-up may fall between a question and a turn."""
+    listener, clock = Listener(), ManualClock()
+    number = 200
+
+    def ask() -> None:
+        for _ in range(number):
+            clock.wake(listener.ref, 1, mono=clock.now().mono + 0.5)
+
+    asking = threading.Thread(target=ask)
+    try:
+        asking.start()
+        while asking.is_alive():
+            clock.advance(0.25)
+        asking.join()
+        clock.advance(1.0)
+        assert sum(listener.next(int) for _ in range(number)) == number
+        assert clock.deadlines == ()
+    finally:
+        listener.stop()
+
+
+def test_the_real_clock_wakes_in_order_and_ends_with_its_thread() -> None:
+    """Once for each wish, the nearer deadline first, although it was asked for last."""
+    listener, clock = Listener(), SystemClock().start()
+    try:
+        now = clock.now()
+        clock.wake(listener.ref, "second", mono=now.mono + 0.15)
+        clock.wake(listener.ref, "first", wall=now.wall + 50)
+        clock.wake(listener.ref, "at once", mono=now.mono - 1)
+        assert [listener.next(str) for _ in range(3)] == ["at once", "first", "second"]
+        assert clock.now().mono >= now.mono + 0.15
+    finally:
+        clock.stop()
+        listener.stop()
+
+
+def test_the_real_clock_reads_both_clocks() -> None:
+    """Unix milliseconds, and the monotonic seconds that the operating system counts."""
+    before, now, after = time.monotonic(), SystemClock().now(), time.monotonic()
+    assert before <= now.mono <= after
+    assert abs(now.wall - time.time() * 1000) < 60_000
