@@ -28,7 +28,7 @@ class Step(Generic[P, R]):
     value; a type checker is told of the first. ``function`` is what was decorated, typed as it was written.
     """
 
-    def __init__(self, spec: StepSpec, function: Callable[..., Any]) -> None:
+    def __init__(self, spec: StepSpec, function: Callable[P, Any]) -> None:
         self.spec = spec
         self.function = function
         self.__name__ = spec.name

@@ -1,0 +1,52 @@
+"""What a type checker makes of users' code. Read by mypy, never run; an ignore that is no longer needed is an error."""
+
+from typing import assert_type
+
+from waypost import Mail, Verdict, Workflow, approve, receive, send, sleep
+
+flow = Workflow("flow", address="flow@example.com")
+
+
+class Declined(Exception):
+    """An answer."""
+
+
+@flow.step
+def plain(mail: Mail, factor: int = 1) -> int:
+    return factor
+
+
+@flow.step
+async def asynchronous(text: str) -> list[str]:
+    return [text]
+
+
+@flow.step(retries=3, raises=(Declined,))
+def with_settings(amount: int) -> str:
+    return str(amount)
+
+
+@flow.step(retries=3)
+async def asynchronous_with_settings(amount: int) -> bytes:
+    return bytes(amount)
+
+
+@flow.run
+async def run(mail: Mail) -> str:
+    assert_type(await plain(mail, factor=2), int)
+    assert_type(await asynchronous("x"), list[str])
+    assert_type(await with_settings(1), str)
+    assert_type(await asynchronous_with_settings(1), bytes)
+    plain.function(0)  # type: ignore[arg-type]
+    assert_type(await receive(timeout="3d"), Mail)
+    assert_type(await approve("?", who="a@example.com"), Verdict)
+    assert_type(await send(to="a@example.com", subject="s", text="t"), str)
+    await sleep(3)
+    await plain("no mail")  # type: ignore[arg-type]
+    await asynchronous()  # type: ignore[call-arg]
+    plain(mail)  # type: ignore[unused-coroutine]
+    return "done"
+
+
+@flow.step(timeout=3)  # type: ignore[call-overload, untyped-decorator]
+def not_yet() -> None: ...
