@@ -1,0 +1,289 @@
+"""Who is shown what, and when: arrow by arrow, over the substrate's real rules on paper."""
+
+from typing import Any
+
+import msgspec
+
+from actors.logic.terminal import HELD_PROGRESS, Show, State, advance
+from actors.messages import ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
+from substrate.messages import (
+    Append,
+    BeginGeneration,
+    Claim,
+    Done,
+    Enqueue,
+    MailDelivered,
+    QueueMail,
+    Release,
+    Start,
+    TakeUp,
+    WorkflowProcess,
+)
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Deployment, Generation, RunId
+from waypost.model.times import Now
+from waypost.testing.paper import Paper
+
+HASH = "a" * 64
+START = Start(definition=HASH, code=HASH, python="3.11", waypost="0", mail_to=())
+RUN = RunId("run_1_0000000000000001")
+ANNE: Any = "anne"  # words stand for refs: a decision only hands them on
+BEN: Any = "ben"
+CHILD = WorkflowProcess(Generation(1))
+
+
+class Bench:
+    """A broadcaster and a paper substrate that it has been subscribed to from the start."""
+
+    def __init__(self) -> None:
+        self.paper = Paper()
+        self.state = State(deployment=Deployment("test"))
+        self.shown: list[Show] = []
+        self.do(BeginGeneration(), told=False)
+        self.paper.taken()
+        self.subscribe()
+
+    def subscribe(self) -> None:
+        """The substrate tells what there is."""
+        self.tell(self.paper.snapshot())
+
+    def tell(self, message: Any) -> None:
+        """One message; what it shows is kept."""
+        following = advance(self.state, message, Now(0, 0.0))
+        self.state = following.state
+        self.shown += following.effects
+
+    def do(self, what: Any, *, told: bool = True) -> None:
+        """An operation, visible and not durable."""
+        result = self.paper.submit(what)
+        assert isinstance(result, Done), result
+        if told:
+            self.stream()
+
+    def stream(self) -> None:
+        """What was published, told."""
+        for message in self.paper.taken():
+            self.tell(message)
+
+    def flush(self) -> None:
+        """Everything becomes durable."""
+        self.paper.flush()
+        self.stream()
+
+    def mail(self, number: int = 1) -> None:
+        """A mail is accepted."""
+        self.do(Enqueue(f"Message-ID: <{number}@x>\r\nFrom: a@example.com\r\nSubject: Taxi\r\n\r\n".encode()))
+
+    def run(self, number: int = 1) -> None:
+        """A mail is accepted and starts a run."""
+        self.mail(number)
+        self.do(Claim(number))
+        self.do(TakeUp(arrival=number, start=START))
+
+    def take(self) -> list[tuple[str, str]]:
+        """Who was shown what since this was last called."""
+        shown = [(str(show.watcher), text(show.what)) for show in self.shown]
+        self.shown.clear()
+        return shown
+
+
+def text(what: Seen | SeenProgress | SeenQueued) -> str:
+    """What a watcher sees, in short."""
+    match what:
+        case Seen():
+            return f"{what.recorded.event.seq} {ev.kind(what.recorded.event)}"
+        case SeenProgress():
+            return f"… {what.text}"
+        case SeenQueued():
+            return f"mail {what.arrival} {what.subject} from {what.sender}"
+
+
+def step(call: str = "r1#1") -> Append:
+    """A step begins."""
+    return Append(by=CHILD, run=RUN, events=(ev.StepStarted(call=CallId(call), step="pay", arguments=HASH),))
+
+
+def end() -> Append:
+    """The run returns."""
+    return Append(by=CHILD, run=RUN, events=(ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1"))),))
+
+
+def progress(seq: int, said: str, call: str = "r1#1") -> ProgressCame:
+    """A step says how far it is."""
+    return ProgressCame(RUN, CallId(call), seq, said)
+
+
+def test_a_watcher_sees_an_event_when_it_is_durable_and_not_before():
+    """A power cut may take what is only visible; nobody outside may have heard of it."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.run()
+    assert bench.take() == []
+    bench.flush()
+    assert bench.take() == [("anne", "1 RunStarted")]
+
+
+def test_events_come_once_in_order_and_the_end_last():
+    """And after the end the watcher is forgotten."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.run()
+    bench.do(step())
+    bench.flush()
+    bench.do(end())
+    bench.flush()
+    assert bench.take() == [("anne", "1 RunStarted"), ("anne", "2 StepStarted"), ("anne", "3 RunCompleted")]
+    assert not bench.state.watchers
+
+
+def test_nothing_comes_of_a_run_after_its_end():
+    """What becomes of its last mail is in the log, for those who look there."""
+    bench = Bench()
+    bench.tell(Watch(None, ANNE))
+    bench.run()
+    bench.do(QueueMail(by=CHILD, run=RUN, call=CallId("r1#1"), to=("a@example.com",), subject="?", text="?"))
+    bench.do(end())
+    bench.flush()
+    bench.take()
+    bench.do(MailDelivered(1))
+    bench.flush()
+    assert bench.take() == []
+
+
+def test_a_watcher_of_all_runs_sees_accepted_mail_once():
+    """A claim that goes back to the inbox is no second mail."""
+    bench = Bench()
+    bench.tell(Watch(None, ANNE))
+    bench.tell(Watch(RUN, BEN))
+    bench.mail()
+    bench.do(Claim(1))
+    bench.do(Release(1))
+    bench.flush()
+    bench.do(Claim(1))
+    bench.do(BeginGeneration())
+    bench.flush()
+    assert bench.take() == [("anne", "mail 1 Taxi from a@example.com")]
+
+
+def test_a_mail_that_was_there_before_is_no_news():
+    """A broadcaster that took another one's place doesn't announce the queue."""
+    bench = Bench()
+    bench.mail()
+    bench.state = State(deployment=Deployment("test"))
+    bench.subscribe()
+    bench.tell(Watch(None, ANNE))
+    bench.do(Claim(1))
+    bench.do(Release(1))
+    bench.flush()
+    assert bench.take() == []
+
+
+def test_who_watches_one_run_and_all_of_them_sees_each_event_once():
+    """Once is once, however somebody asked."""
+    bench = Bench()
+    for _ in range(2):
+        bench.tell(Watch(RUN, ANNE))
+        bench.tell(Watch(None, ANNE))
+    bench.run()
+    bench.flush()
+    assert bench.take() == [("anne", "mail 1 Taxi from a@example.com"), ("anne", "1 RunStarted")]
+
+
+def test_a_run_s_watcher_sees_nothing_of_other_runs():
+    """What it didn't ask for is none of its business."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.run(1)
+    bench.run(2)
+    bench.flush()
+    assert bench.take() == [("anne", "1 RunStarted")]
+
+
+def test_a_watcher_that_stops_watching_sees_no_more():
+    """Also what a shell sends when a watcher has gone."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.tell(Watch(RUN, BEN))
+    bench.tell(Unwatch(RUN, ANNE))
+    bench.tell(Unwatch(None, ANNE))
+    bench.run()
+    bench.flush()
+    assert bench.take() == [("ben", "1 RunStarted")]
+    bench.tell(Unwatch(RUN, BEN))
+    assert not bench.state.watchers
+
+
+def test_progress_waits_until_what_the_step_had_seen_is_durable():
+    """It would tell of an event that a power cut may take; and it comes after that event."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.run()
+    bench.flush()
+    bench.do(step())
+    bench.tell(progress(2, "half"))
+    assert bench.take() == [("anne", "1 RunStarted")]
+    bench.flush()
+    assert bench.take() == [("anne", "2 StepStarted"), ("anne", "… half")]
+    bench.tell(progress(2, "done"))
+    assert bench.take() == [("anne", "… done")]
+
+
+def test_progress_of_a_run_that_has_ended_is_dropped():
+    """After the end nothing more comes, also what was waiting."""
+    bench = Bench()
+    bench.tell(Watch(None, ANNE))
+    bench.run()
+    bench.do(step())
+    bench.tell(progress(9, "late"))
+    bench.do(end())
+    bench.flush()
+    bench.tell(progress(2, "later"))
+    assert [said for _who, said in bench.take() if said.startswith("…")] == []
+    assert not bench.state.held
+
+
+def test_progress_between_a_visible_and_a_durable_end_is_dropped():
+    """The end is on its way: what waits for a later event would wait for ever."""
+    bench = Bench()
+    bench.run()
+    bench.flush()
+    bench.do(end())
+    bench.tell(progress(7, "late"))
+    bench.flush()
+    assert not bench.state.held
+
+
+def test_held_progress_is_the_newest_of_each_call_and_bounded():
+    """A child that says it has seen events which never come can't fill the memory."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.run()
+    bench.flush()
+    bench.take()
+    for number in range(HELD_PROGRESS + 50):
+        bench.tell(progress(2, "old", f"r1#{number + 1}"))
+        bench.tell(progress(2, "new", f"r1#{number + 1}"))
+    assert len(bench.state.held) == HELD_PROGRESS
+    bench.do(step())
+    bench.flush()
+    assert {said for _who, said in bench.take()} == {"2 StepStarted", "… new"}
+
+
+def test_a_new_broadcaster_shows_progress_once_it_knows_what_is_durable():
+    """A snapshot shows what is visible; the next Durable says that it holds."""
+    bench = Bench()
+    bench.run()
+    bench.state = State(deployment=Deployment("test"))
+    bench.subscribe()
+    bench.tell(Watch(RUN, ANNE))
+    bench.tell(progress(1, "half"))
+    assert bench.take() == []
+    bench.flush()
+    assert bench.take() == [("anne", "… half")]
+
+
+def test_progress_of_an_unknown_run_is_dropped():
+    """Nothing of it was ever visible."""
+    bench = Bench()
+    bench.tell(progress(1, "?"))
+    assert not bench.state.held

@@ -1,0 +1,161 @@
+"""A dispatch at work, without actors: its decision over the substrate's real rules, one message at a time.
+
+Nothing happens by itself: requests are answered, facts told and flushes made when a test says so.
+"""
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from actors.logic.dispatch import Open, State, Unopened, advance
+from actors.logic.dispatch_card import Up
+from actors.logic.dispatch_turn import Desk
+from actors.messages import Ask, GenerationUp, Send, WakeAt
+from ipc.messages import RunStart
+from substrate.messages import (
+    Append,
+    BeginGeneration,
+    Done,
+    Enqueue,
+    Outcome,
+    Start,
+    WorkflowProcess,
+)
+from waypost.acting import Tell
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.limits import Limits
+from waypost.model.times import Now
+from waypost.testing.paper import Paper
+
+HASH = "a" * 64
+BOSS = "boss@example.com"
+START = Start(definition=HASH, code=HASH, python="3.11", waypost="0", mail_to=(BOSS,))
+RUN = RunId("run_1_0000000000000001")
+"""The first run of a bench."""
+NOW = Now(0, 50.0)
+CHILD: Any = "child"  # a word stands for the ref: a decision only hands it on
+
+
+class Bench:
+    """A dispatch and a paper substrate; requests are answered only when a test says so."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.paper = Paper(limits=self.limits)
+        self.state: State = Unopened(Desk(start=START, limits=self.limits))
+        self.requests: deque[Ask] = deque()
+        self.sent: list[Any] = []
+        self.wakes: list[WakeAt] = []
+        self.tell(self.paper.snapshot())
+
+    def tell(self, message: Any) -> None:
+        """One message, and its effects sorted."""
+        following = advance(self.state, message, NOW)
+        self.state = following.state
+        for effect in following.effects:
+            match effect:
+                case Ask():
+                    self.requests.append(effect)
+                case Tell(_ref, Send(payload)):
+                    self.sent.append(payload)
+                case WakeAt():
+                    self.wakes.append(effect)
+                case _:
+                    raise AssertionError(effect)
+
+    def stream(self) -> None:
+        """What the substrate has published, told."""
+        for message in self.paper.taken():
+            self.tell(message)
+
+    def do(self, what: Any) -> Any:
+        """Somebody else's operation, with its facts told."""
+        result = self.paper.submit(what)
+        assert isinstance(result, Done), result
+        self.stream()
+        return result.value
+
+    def answer(self, result: Any = None) -> Any:
+        """Carry out the oldest request (or answer it with ``result``), tell the facts, then the answer."""
+        request = self.requests.popleft()
+        found = self.paper.submit(request.what) if result is None else result
+        self.stream()
+        self.tell(Outcome(request.correlation, found))
+        return request.what
+
+    def flush(self) -> None:
+        """Everything becomes durable."""
+        self.paper.flush()
+        self.stream()
+
+    def settle(self) -> None:
+        """Answer and flush until nothing is asked for."""
+        self.flush()
+        while self.requests:
+            self.answer()
+            self.flush()
+
+    def up(self, *, broken: str = "") -> Generation:
+        """The next generation is up."""
+        generation: Generation = self.do(BeginGeneration())
+        self.flush()
+        self.tell(GenerationUp(generation, CHILD, broken))
+        return generation
+
+    def mail(self, number: int = 1, *, to: str = "", sender: str = "claire@example.com", text: str = "Hi") -> None:
+        """A mail is accepted."""
+        thread = f"In-Reply-To: {to}\r\n" if to else ""
+        self.do(Enqueue(f"Message-ID: <m{number}@x>\r\nFrom: {sender}\r\n{thread}\r\n{text}\r\n".encode()))
+
+    def child(self, generation: int, *events: ev.AnyEvent, run: RunId = RUN) -> None:
+        """The child appends."""
+        self.do(Append(by=WorkflowProcess(Generation(generation)), run=run, events=events))
+
+    def kinds(self) -> list[str]:
+        """What the child was sent, and forget it."""
+        kinds = [type(payload).__name__ for payload in self.sent]
+        self.sent.clear()
+        return kinds
+
+    def started(self, *, generation: int) -> list[RunId]:
+        """Runs that were started since this was last asked, in this generation."""
+        assert isinstance(self.state, Open)
+        assert isinstance(self.state.child, Up)
+        assert self.state.child.generation == generation
+        runs = [RunId(payload.run) for payload in self.sent if isinstance(payload, RunStart)]
+        self.sent.clear()
+        return runs
+
+    @property
+    def asked(self) -> list[Any]:
+        """What is under way."""
+        return [request.what for request in self.requests]
+
+
+def receiving(call: str, seen: int = 1) -> ev.SignalAwaited:
+    """The run waits for its next mail."""
+    return ev.SignalAwaited(call=CallId(call), park="input", seen=seen)
+
+
+def started() -> Bench:
+    """A run that is live in generation 1 and parked at a receive."""
+    bench = Bench()
+    bench.up()
+    bench.mail()
+    bench.settle()
+    bench.child(1, receiving("r1#1"))
+    bench.settle()
+    bench.sent.clear()
+    return bench
+
+
+def step(call: str) -> ev.StepStarted:
+    """A step begins."""
+    return ev.StepStarted(call=CallId(call), step="pay", arguments=HASH)
+
+
+def value() -> ev.Value:
+    """A JSON value."""
+    return ev.Value(inline=msgspec.Raw(b"1"))
