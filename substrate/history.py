@@ -14,12 +14,11 @@ from substrate.errors import BadObject
 from substrate.flush import Trailer, parse_trailer
 from substrate.objects import Commit, Kind, parse_commit
 
-_ENTRY = re.compile(rb"(100644|40000) ([^\0/]+)\0([\s\S]{20})")
-_TREE = re.compile(rb"(?:(?:100644|40000) [^\0/]+\0[\s\S]{20})*\Z")
+_LINE = re.compile(rb"(?:100644|40000) [^\0/]+\0[\s\S]{20}")
 _CACHE = 512
 
-Entries = dict[bytes, tuple[bytes, bytes]]
-"""A tree: name to (mode, id)."""
+Lines = frozenset[bytes]
+"""A tree's lines, as git stores them: mode, blank, name, NUL, id."""
 
 
 class Objects(Protocol):
@@ -71,38 +70,41 @@ class Judge(Protocol):
 
 
 class Differ:
-    """Tells trees apart. Memory: the entries of 512 trees."""
+    """Tells trees apart. Memory: the lines of 512 trees."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._entries = functools.lru_cache(maxsize=_CACHE)(self._parsed)
+        self._lines = functools.lru_cache(maxsize=_CACHE)(self._read)
 
     def changes(self, old: bytes | None, new: bytes | None, prefix: str = "") -> Iterator[Changed]:
-        """The files in which two trees differ. Raises Damaged, BadObject."""
-        if old == new:
-            return
-        before: Entries = {} if old is None else self._entries(old)
-        after: Entries = {} if new is None else self._entries(new)
-        # Comparing items is what makes this quick: only the entries that differ are looked at one by one.
-        for name in sorted({name for name, _ in before.items() ^ after.items()}):
-            was, now = before.get(name), after.get(name)
+        """The files in which two trees differ, by name. Raises Damaged, BadObject."""
+        before: Lines = frozenset() if old is None else self._lines(old)
+        after: Lines = frozenset() if new is None else self._lines(new)
+        # Only lines that differ are taken apart: of a directory of 64 files that is mostly one.
+        was, now = _split(before - after), _split(after - before)
+        for name in sorted(was.keys() | now.keys()):
+            old_blob, old_tree = was.get(name, (None, None))
+            new_blob, new_tree = now.get(name, (None, None))
             path = prefix + name.decode("utf-8", "surrogateescape")
-            was_file, was_tree = _split(was)
-            now_file, now_tree = _split(now)
-            if was_file != now_file:
-                yield Changed(path, was_file, now_file)
-            yield from self.changes(was_tree, now_tree, path + "/")
+            if old_blob is not None or new_blob is not None:
+                yield Changed(path, old_blob, new_blob)
+            if old_tree is not None or new_tree is not None:
+                yield from self.changes(old_tree, new_tree, path + "/")
 
-    def _parsed(self, oid: bytes) -> Entries:
+    def _read(self, oid: bytes) -> Lines:
         data = self._objects.object(Kind.TREE, oid)
-        if not _TREE.match(data):
+        lines = _LINE.findall(data)
+        if sum(map(len, lines)) != len(data):
             raise BadObject(f"tree {oid.hex()} holds something that is neither a plain file nor a directory")
-        return {name: (mode, entry) for mode, name, entry in _ENTRY.findall(data)}
+        return frozenset(lines)
 
 
-def _split(entry: tuple[bytes, bytes] | None) -> tuple[bytes | None, bytes | None]:
-    """(blob id, tree id) of an entry: one of them, or neither."""
-    if entry is None:
-        return None, None
-    mode, oid = entry
-    return (oid, None) if mode == b"100644" else (None, oid)
+def _split(lines: Lines) -> dict[bytes, tuple[bytes | None, bytes | None]]:
+    """Name to (blob id, tree id), one of the two. Raises BadObject for a tree with a name twice."""
+    found: dict[bytes, tuple[bytes | None, bytes | None]] = {}
+    for line in lines:
+        mode, _, name = line[:-21].partition(b" ")
+        if name in found:
+            raise BadObject(f"a tree names {name.decode('utf-8', 'replace')!r} twice")
+        found[name] = (line[-20:], None) if mode == b"100644" else (None, line[-20:])
+    return found
