@@ -1,14 +1,10 @@
-"""A substrate on paper: the real rules over a dict, without a disk and without a thread.
+"""A substrate on paper: the real rules over a dict, without a disk and without a thread, with the stream it publishes.
 
-Every operation is decided by ``substrate.operations`` and folded by ``substrate.index``, exactly as the SubstrateActor
-does it; what it publishes is collected instead of sent. For tests of the decisions that live on the stream: what they
-ask for is legal here only if it is legal there.
+A ``Desk`` carries the operations out; what the SubstrateActor would publish is collected instead of sent. For tests of
+the decisions that live on the stream: what they ask for is legal here only if it is legal there.
 """
 
-from collections.abc import Mapping
-
-from substrate import layout, questions
-from substrate.index import Index
+from substrate import questions
 from substrate.messages import (
     Committed,
     Done,
@@ -23,62 +19,40 @@ from substrate.messages import (
     Result,
     Snapshot,
 )
-from substrate.operations import Change, Context, Hold, Settled, decide
+from substrate.operations import Change, Hold, Settled
 from substrate.routing import Runs
-from substrate.state import VERSION, Format, State, encode
 from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START
-
-ADDRESS = "test@example.com"
-REPOSITORY_ID = "0123456789abcdef"
-
-
-class PaperTree:
-    """Files in a dict."""
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self.files = dict(files)
-
-    def read(self, path: str) -> bytes | None:
-        """A file's bytes; None where there is none."""
-        return self.files.get(path)
-
-    def entries(self, path: str) -> tuple[str, ...]:
-        """The sorted names in a directory; empty where there is none."""
-        below = f"{path}/" if path else ""
-        names = {name[len(below) :].partition("/")[0] for name in self.files if name.startswith(below)}
-        return tuple(sorted(names))
+from waypost.testing.desk import REPOSITORY, Desk
 
 
 class Paper:
     """One repository. ``now`` may be set; what is published waits in ``stream`` to be taken."""
 
     def __init__(self, *, runs: Runs = "thread", limits: Limits = DEFAULT) -> None:
-        known = Format(format=VERSION, repository=REPOSITORY_ID, epoch=1, deployment="test", address=ADDRESS)
-        self.tree = PaperTree({layout.FORMAT: encode(known), layout.STATE: encode(State())})
-        self.index = Index(self.tree, ADDRESS, limits)
+        self._desk = Desk(runs=runs, limits=limits)
+        self.index = self._desk.index
         self.now = Now(START, 1000.0)
         self.position = self.durable = 0
         self.stream: list[Committed | Durable] = []
-        self._runs, self._limits = runs, limits
-        self._random = 0
 
     def submit(self, what: Operation | Question) -> Result:
         """Carry out an operation or a question at once."""
         if isinstance(what, ReadLog | ReadBlob | ReadRuns):
             value = questions.answer(self.index, what)
             return value if isinstance(value, Refused) else Done(self.position, value)
-        decided = decide(self.index, what, self._context())
+        self._desk.wall = self.now.wall
+        decided = self._desk.do(what)
         match decided:
             case Change():
-                self._commit(decided)
+                self.position += 1
+                self.stream.append(Committed(self.position, self.position, decided.facts))
                 return Done(self.position, decided.value)
             case Settled(value):
                 return Done(self.position, value)
             case Hold():
-                self.index.hold(decided)
                 return Done(self.position)
             case Refused():
                 return decided
@@ -102,32 +76,9 @@ class Paper:
         """What a new subscriber is told."""
         return Snapshot(
             position=self.position,
-            repository=REPOSITORY_ID,
+            repository=REPOSITORY,
             generation=Generation(self.index.state.generation),
             runs=self.index.live_runs(),
             queue=tuple(item.queued for item in self.index.queue.values() if not item.claimed),
             outbox=tuple(self.index.outbox.values()),
         )
-
-    def _commit(self, change: Change) -> None:
-        for path in change.deletes:
-            del self.tree.files[path]
-        self.tree.files.update(change.puts)
-        self.index.apply(change)
-        self.position += 1
-        self.stream.append(Committed(self.position, self.position, change.facts))
-
-    def _context(self) -> Context:
-        return Context(
-            now=self.now,
-            repository=REPOSITORY_ID,
-            address=ADDRESS,
-            runs=self._runs,
-            limits=self._limits,
-            message_id=lambda key: f"<{key[:32]}@waypost.example.com>",
-            random=self._next_random,
-        )
-
-    def _next_random(self) -> bytes:
-        self._random += 1
-        return self._random.to_bytes(8)
