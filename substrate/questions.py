@@ -25,6 +25,7 @@ from substrate.operations.append import child_may_write
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import RunId, is_sha256, run_ordinal
+from waypost.model.waiting import waiting_on
 
 
 def answer(index: Index, question: Question) -> LogPage | bytes | tuple[RunLine, ...] | Refused:
@@ -94,7 +95,14 @@ def _all_runs(index: Index) -> Iterator[tuple[RunLine, int]]:
     for item in index.queue.values():
         entry = item.queued.entry
         if entry.starts and index.standing(entry.run) == "absent":
-            line = RunLine(run=entry.run, state="queued", started=entry.received, changed=entry.received, seq=0)
+            line = RunLine(
+                run=entry.run,
+                state="queued",
+                started=entry.received,
+                changed=entry.received,
+                seq=0,
+                waiting=waiting_on(fold.Absent()),
+            )
             yield line, entry.arrival
 
 

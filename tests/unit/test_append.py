@@ -331,6 +331,7 @@ def test_runs_are_listed_newest_first_with_the_subject_of_their_mail() -> None:
         ("parked", "about m2@x", 2),
         ("completed", "about m1@x", 2),
     ]
+    assert [[each.kind for each in line.waiting] for line in lines] == [["dispatch"], ["mail"], []]
     assert answer(desk.index, ReadRuns(limit=1)) == lines[:1]
 
 

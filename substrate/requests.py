@@ -1,0 +1,274 @@
+"""What may be asked of a repository: who asks, every write as a typed operation, every question.
+
+Part of ``substrate.messages``, by whose name it is imported. The value of each operation is in its docstring.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from waypost.model.events import AnyEvent, Decision
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.waiting import Waiting
+
+# --- principals (storage §4) ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """The host itself, for this deployment."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowProcess:
+    """A child; it may write to runs that this generation was given, and only while it is the newest."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """An administrator, through the host; ``user`` is who the operating system says it is."""
+
+    user: str
+
+
+Principal: TypeAlias = Supervisor | WorkflowProcess | Hub
+
+
+# --- operations ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Add events to a run's log: all of them or none. Value: the run's new last seq."""
+
+    by: Principal
+    run: RunId
+    events: tuple[AnyEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutBlob:
+    """Hold a value until an event names it; it enters the tree with that event. Value: None."""
+
+    by: Principal
+    run: RunId
+    sha256: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """Accept a mail: its run is assigned now, the raw message is stored once. Value: ``Accepted``."""
+
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Where a mail stands: ``enqueued``, or ``already-present`` in ``inbox``, ``processing`` or ``consumed``."""
+
+    outcome: str
+    run: RunId
+    arrival: int
+    place: str = "inbox"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Inbox to processing, the attempt raised and in the name. Value: the attempt."""
+
+    arrival: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What RunStarted records beside the mail."""
+
+    definition: str
+    code: str
+    python: str
+    waypost: str
+    mail_to: tuple[str, ...]
+    """Whom the workflow may mail beside the sender of its first mail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeUp:
+    """Processing to consumed, and the event that this causes, in one commit. Value: the run's id.
+
+    With ``start``: RunStarted and grants.json. With ``wait``: SignalReceived naming that wait (and ``decision`` when it
+    answers an approval). ``reroute``: the mail's run has ended meanwhile; a new run is started that names the old one.
+    """
+
+    arrival: int
+    start: Start | None = None
+    wait: CallId | None = None
+    decision: Decision | None = None
+    reroute: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Processing to consumed, marked as rejected; it causes no event and stays readable. Value: None."""
+
+    arrival: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Processing back to inbox, under its old name. Value: None."""
+
+    arrival: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginGeneration:
+    """Raise the generation and put every claim back (what the old one still says is refused). Value: Generation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file that goes with an outgoing mail."""
+
+    name: str
+    content_type: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMail:
+    """A run asks for a mail: grant check, then MailQueued and the outbox entry in one commit, or MailFailed.
+
+    Value: None; the event tells. The message is composed here, under a Message-ID that only this host can make and
+    that is the same for the same call; a call that has its mail already is answered again and queued once.
+    """
+
+    by: WorkflowProcess
+    run: RunId
+    call: CallId
+    to: tuple[str, ...]
+    subject: str
+    text: str
+    reply_to_mail: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MailDelivered:
+    """MailSent and the removal of the outbox entry in one commit; a second time is no error. Value: None."""
+
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailUndeliverable:
+    """MailFailed and the removal of the outbox entry in one commit. Value: None."""
+
+    ordinal: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The operator answers an approval; ``call`` may be None when exactly one is open. Value: the answered CallId.
+
+    A second answer is refused with code ``already-decided`` and says who decided, and when.
+    """
+
+    run: RunId
+    call: CallId | None
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """RunPaused; a run that is paused or ended already is left alone. Value: None."""
+
+    run: RunId
+    code: str
+    detail: str
+    generation: Generation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpause:
+    """RunUnpaused, by an operator. Value: None."""
+
+    run: RunId
+    by: str
+
+
+Operation: TypeAlias = (
+    Append
+    | PutBlob
+    | Enqueue
+    | Claim
+    | TakeUp
+    | Reject
+    | Release
+    | BeginGeneration
+    | QueueMail
+    | MailDelivered
+    | MailUndeliverable
+    | Answer
+    | Pause
+    | Unpause
+)
+
+
+# --- questions (answered from what is visible, in the order of the mailbox) ---------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLog:
+    """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Value: ``LogPage``."""
+
+    run: RunId
+    after: int = 0
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Stored events in seq order; ``last`` is the run's newest seq at this moment."""
+
+    run: RunId
+    events: tuple[bytes, ...]
+    last: int
+    grants: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBlob:
+    """A blob, or a mail that the run was given, by its hash. Value: bytes, or Refused."""
+
+    run: RunId
+    sha256: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRuns:
+    """Runs, newest first. Value: tuple of ``RunLine``."""
+
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLine:
+    """One run in a list. Times are ISO 8601 UTC."""
+
+    run: RunId
+    state: str
+    """``queued``, ``running``, ``parked``, ``paused``, ``completed`` or ``failed``."""
+    started: str
+    changed: str
+    seq: int
+    subject: str = ""
+    waiting: tuple[Waiting, ...] = ()
+    """What it waits on, oldest first; nothing for a run that has ended."""
+
+
+Question: TypeAlias = ReadLog | ReadBlob | ReadRuns

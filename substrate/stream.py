@@ -1,0 +1,113 @@
+"""What a repository publishes, in one order: facts as they become visible, then how far they are durable.
+
+Part of ``substrate.messages``, by whose name it is imported.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from waypost.model.events import AnyEvent
+from waypost.model.ids import Generation, RunId
+from waypost.model.mail import Gist
+from waypost.model.queue import Entry, Outgoing
+from waypost.model.run import Live, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its stored bytes."""
+
+    event: AnyEvent
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Events were added to a run; ``state`` is the run after them."""
+
+    run: RunId
+    events: tuple[Recorded, ...]
+    state: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A mail is in the inbox (new, or a claim that went back); ``attempt`` counts its claims so far."""
+
+    entry: Entry
+    gist: Gist
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A mail went to processing."""
+
+    arrival: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """A mail was taken up by ``run``, or rejected (``run`` is None)."""
+
+    arrival: int
+    run: RunId | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxAdded:
+    """A mail waits to be delivered."""
+
+    outgoing: Outgoing
+    message: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRemoved:
+    """A mail was delivered or given up."""
+
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationBegun:
+    """A new child incarnation may be spawned; every earlier one is shut out."""
+
+    generation: Generation
+
+
+Fact: TypeAlias = Appended | Queued | Claimed | Consumed | OutboxAdded | OutboxRemoved | GenerationBegun
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Positions ``first`` to ``last`` became visible, with what they changed, in order. Positions are never stored."""
+
+    first: int
+    last: int
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """Everything up to and including this position is on disk."""
+
+    up_to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a subscriber needs to know of the past; the stream goes on from ``position``."""
+
+    position: int
+    repository: str
+    generation: Generation
+    runs: tuple[Live, ...]
+    """Runs that haven't ended."""
+    queue: tuple[Queued, ...]
+    """Mails in the inbox, in arrival order."""
+    outbox: tuple[OutboxAdded, ...]
+
+
+Stream: TypeAlias = Snapshot | Committed | Durable
