@@ -1,9 +1,14 @@
-"""Which data directory a verb means: ``--data``, ``WAYPOST_DATA``, or the nearest ``.waypost`` upwards."""
+"""What a verb means: which run, and which data directory.
+
+The latter is ``--data``, else ``WAYPOST_DATA``, else the nearest ``.waypost`` upwards.
+"""
 
 import os
+import re
 from pathlib import Path
 
 from waypost.host.datadir import NAME, DataDir, find
+from waypost.host.errors import NoSuchRun
 
 VARIABLE = "WAYPOST_DATA"
 
@@ -22,3 +27,10 @@ def for_host(option: str | None, first_file: Path) -> Path:
     """Where a host lives: as told, or beside its first file."""
     chosen = told(option)
     return Path(chosen) if chosen else first_file.absolute().parent / NAME
+
+
+def run_named(text: str) -> str:
+    """A run's id, or the beginning of one, as somebody typed it. Raises NoSuchRun for what can't be either."""
+    if not re.fullmatch(r"[a-z0-9_]{1,64}", text):
+        raise NoSuchRun(text)
+    return text

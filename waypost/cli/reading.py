@@ -10,7 +10,7 @@ import msgspec
 from waypost.cli import words
 from waypost.cli.client import Client
 from waypost.cli.output import out
-from waypost.cli.place import existing
+from waypost.cli.place import existing, run_named
 from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified, Why
 from waypost.host.datadir import DataDir
 from waypost.host.errors import NoHost
@@ -33,7 +33,7 @@ def runs(data: str | None, *, as_json: bool) -> Exit:
 
 def show(run: str, data: str | None, *, as_json: bool) -> Exit:
     """``waypost show RUN``."""
-    where = existing(data)
+    where, run = existing(data), run_named(run)
     answer = _either(where, lambda client: client.get(RunShown, "runs", run), lambda data: _offline_show(data, run))
     _give(answer, words.show(answer), as_json=as_json)
     return Exit.OK
@@ -41,7 +41,7 @@ def show(run: str, data: str | None, *, as_json: bool) -> Exit:
 
 def why(run: str, data: str | None, *, as_json: bool) -> Exit:
     """``waypost why RUN``."""
-    where = existing(data)
+    where, run = existing(data), run_named(run)
     answer = _either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_why(data, run))
     _give(answer, words.why(answer), as_json=as_json)
     return Exit.OK
@@ -49,7 +49,7 @@ def why(run: str, data: str | None, *, as_json: bool) -> Exit:
 
 def log(run: str, data: str | None) -> Exit:
     """``waypost log RUN``: the stored events, byte for byte, one a line."""
-    where, after = existing(data), 0
+    where, run, after = existing(data), run_named(run), 0
     while True:
         page = _page(where, run, after)
         if page.events:

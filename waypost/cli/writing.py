@@ -6,7 +6,7 @@ import msgspec
 
 from waypost.cli.client import Client
 from waypost.cli.output import err, out
-from waypost.cli.place import existing
+from waypost.cli.place import existing, run_named
 from waypost.host.answers import Answered, MailTaken, Resumed
 from waypost.host.datadir import DataDir
 from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotNow
@@ -33,14 +33,14 @@ def send(address: str, data: str | None) -> Exit:
 def answer(run: str, data: str | None, call: str | None, comment: str, *, approved: bool) -> Exit:
     """``waypost approve RUN`` and ``waypost reject RUN``."""
     body = msgspec.json.encode({"approved": approved, "call": call, "comment": comment})
-    given = Client(existing(data).socket).post(Answered, "runs", run, "answer", body=body)
+    given = Client(existing(data).socket).post(Answered, "runs", run_named(run), "answer", body=body)
     out(f"{'approved' if given.approved else 'rejected'} {given.run} at {given.call}, as {given.by}")
     return Exit.OK
 
 
 def resume(run: str, data: str | None) -> Exit:
     """``waypost resume RUN``."""
-    resumed = Client(existing(data).socket).post(Resumed, "runs", run, "resume")
+    resumed = Client(existing(data).socket).post(Resumed, "runs", run_named(run), "resume")
     out(f"{resumed.run} goes on")
     return Exit.OK
 

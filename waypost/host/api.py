@@ -80,7 +80,7 @@ class Api:
                 _route("/v1/runs/{run}/events", self.events),
                 _route("/v1/runs/{run}/why", self.why),
                 _route("/v1/verify", self.verify),
-                _route("/v1/mail/{address}", self.mail, "POST"),
+                _route("/v1/mail/{address:path}", self.mail, "POST"),
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
             ],

@@ -1,0 +1,278 @@
+"""The API over its real socket, on a host with real actors and a real child."""
+
+import http.client
+import json
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+import msgspec
+import pytest
+
+from waypost.cli.client import Client, Said
+from waypost.host.answers import Answered, EventsPage, MailTaken, Problem, Runs, RunShown, Status, Verified, Why
+from waypost.host.app import Config, Host
+from waypost.host.datadir import DataDir
+from waypost.host.describe import describe_all
+from waypost.host.errors import HostRuns, InTheWay, NoHost, Taken
+from waypost.host.reach import reached
+from waypost.host.server import bind
+from waypost.model.limits import Limits
+
+WORKFLOW = '''
+from waypost import Mail, Workflow, approve
+
+asking = Workflow("asking", address="asking@example.com", mail_to=["boss@example.com"])
+
+@asking.step
+def size(mail: Mail) -> int:
+    """Count."""
+    return len(mail.text)
+
+@asking.run
+async def ask(mail: Mail) -> str:
+    """Ask the boss."""
+    found = await size(mail)
+    verdict = await approve(f"{found} characters?", who="boss@example.com", deadline="3d")
+    return f"{verdict.approved} by {verdict.by} via {verdict.via}: {verdict.text}"
+'''
+MAIL = b"From: ann@example.com\r\nTo: asking@example.com\r\nSubject: %s\r\nMessage-ID: <%s@x>\r\n\r\nhello\r\n"
+
+
+class Running:
+    """A host in this process, its client, and the lines that it says."""
+
+    def __init__(self, folder: Path, workflow: str = WORKFLOW, data: Path | None = None) -> None:
+        file = folder / "asking.py"
+        file.write_text(workflow)
+        self.lines: SimpleQueue[str] = SimpleQueue()
+        described = describe_all([file], timeout=30, environment=os.environ)
+        self.host = Host.start(
+            Config(
+                data=data or folder / "data",
+                described=described,
+                command=("test",),
+                environment=dict(os.environ),
+                limits=Limits(mail=100_000, kill_grace=1.0),
+                say=lambda _at, text: self.lines.put(text),
+            )
+        )
+        self.client = Client(self.host.data.socket)
+
+    def wait_for(self, text: str) -> str:
+        """The next line that holds the text."""
+        while True:
+            line = self.lines.get(timeout=30)
+            print(line)  # shown where a test fails
+            if text in line:
+                return line
+
+    def send(self, name: str) -> MailTaken:
+        """Have a mail accepted."""
+        raw = MAIL % (name.encode(), name.encode())
+        return self.client.post(MailTaken, "mail", "asking@example.com", body=raw, content_type="message/rfc822")
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    """A host of its own for each test: no thread of it may be left behind."""
+    made = Running(tmp_path)
+    yield made
+    made.host.close()
+
+
+def test_a_mail_runs_to_its_park_and_an_operators_answer_ends_it(running: Running) -> None:
+    """The whole way, and every reading door beside it."""
+    taken = running.send("first")
+    assert (taken.outcome, taken.deployment) == ("enqueued", "asking")
+    running.wait_for("waits for boss@example.com")
+    why = running.client.get(Why, "runs", taken.run, "why")
+    assert (why.state, why.isolation, why.deployment_state) == ("parked", "none", "running")
+    assert why.waiting[0].command.startswith(f"waypost approve {taken.run}")
+    body = json.dumps({"approved": True, "comment": "fine"}).encode()
+    answered = running.client.post(Answered, "runs", taken.run, "answer", body=body)
+    assert answered.approved
+    running.wait_for("completed")
+    shown = running.client.get(RunShown, "runs", taken.run)
+    assert shown.state == "completed"
+    assert shown.lines[-1].text.endswith(f'"True by {answered.by} via cli: fine"') or "sent" in shown.lines[-1].text
+    page = running.client.get(EventsPage, "runs", taken.run, "events", after=2)
+    events = [json.loads(bytes(raw)) for raw in page.events]
+    assert [event["seq"] for event in events] == list(range(3, page.last + 1))
+    assert taken.run in [row.run for row in running.client.get(Runs, "runs").runs]
+    assert all(each.sound and each.pinned for each in running.client.get(Verified, "verify").deployments)
+
+
+def test_a_redelivered_mail_is_accepted_once(running: Running) -> None:
+    """The sender never saw the first answer; there must be one run all the same."""
+    first, second = running.send("twice"), running.send("twice")
+    assert (second.outcome, second.run, second.arrival) == ("already-present", first.run, first.arrival)
+
+
+def test_a_second_answer_is_refused_with_who_decided(running: Running) -> None:
+    """Two operators, one approval."""
+    taken = running.send("decided")
+    running.wait_for("waits for boss@example.com")
+    body = json.dumps({"approved": False}).encode()
+    running.client.post(Answered, "runs", taken.run, "answer", body=body)
+    with pytest.raises(Said) as refused:
+        running.client.post(Answered, "runs", taken.run, "answer", body=body)
+    assert refused.value.code in {"already-decided", "ended", "terminal"}
+
+
+def test_a_run_may_be_named_by_its_beginning(running: Running) -> None:
+    """People type what fits a line; what fits several runs is refused with them."""
+    taken = running.send("short")
+    assert running.client.get(RunShown, "runs", taken.run[:8]).run == taken.run
+    running.send("another")
+    with pytest.raises(Said) as refused:
+        running.client.get(RunShown, "runs", "run")
+    assert refused.value.code == "ambiguous-run"
+    for text in ("run_99", "nonsense", "run_1_0000000000000000", "%2e%2e", "run_1_\0"):
+        with pytest.raises(Said) as refused:
+            running.client.get(RunShown, "runs", text)
+        assert refused.value.code == "no-such-run"
+
+
+UNACCEPTABLE = [
+    ("asking@example.com", b"", "malformed"),
+    ("asking@example.com", b"this is no mail", "malformed"),
+    ("asking@example.com", b"Subject: x\r\n\r\n" + b"x" * 100_000, "too-large"),
+    ("nobody@example.com", b"Subject: x\r\n\r\nhello", "no-such-address"),
+    ("no address", b"Subject: x\r\n\r\nhello", "no-such-address"),
+    ("a/b@example.com", b"Subject: x\r\n\r\nhello", "no-such-address"),
+    ("a@example.com\r\nX: y", b"Subject: x\r\n\r\nhello", "usage"),
+]
+
+
+def test_what_cannot_be_accepted_is_refused_in_words(running: Running) -> None:
+    """Nothing is stored, and the sender is told what to do."""
+    for address, raw, code in UNACCEPTABLE:
+        with pytest.raises(Said) as refused:
+            running.client.post(MailTaken, "mail", address, body=raw, content_type="message/rfc822")
+        assert (address, refused.value.code) == (address, code)
+        assert refused.value.hint or code == "usage"
+    assert running.client.get(Runs, "runs").runs == ()
+
+
+WRONG = [
+    ("GET", "/", None, 404),
+    ("GET", "/v2/runs", None, 404),
+    ("DELETE", "/v1/runs", None, 405),
+    ("POST", "/v1/runs/run_1/answer", b"{", 400),
+    ("POST", "/v1/runs/run_1/answer", b'{"approved": "yes"}', 400),
+    ("POST", "/v1/runs/run_1/answer", b'{"approved": true, "by": "boss"}', 400),
+    ("POST", "/v1/runs/run_1/answer", b" " * 70_000, 413),
+    ("GET", "/v1/runs/run_1/events?after=x", None, 400),
+    ("GET", "/v1/runs?limit=-1", None, 400),
+]
+
+
+def test_a_wrong_request_is_a_problem_record(running: Running) -> None:
+    """Programs read the code, people the message; nobody ever reads a traceback."""
+    for method, path, body, status in WRONG:
+        with reached(running.host.data.socket) as name, socket.socket(socket.AF_UNIX) as plain:
+            plain.connect(name)
+            connection = http.client.HTTPConnection("waypost")
+            connection.sock = plain
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            assert (method, path, response.status) == (method, path, status)
+            assert msgspec.json.decode(response.read(), type=Problem).message
+
+
+def test_status_names_signer_isolation_and_deployments(running: Running) -> None:
+    """What a monitoring script asks for."""
+    running.send("status")
+    running.wait_for("waits for boss@example.com")
+    status = running.client.get(Status, "status")
+    assert status.isolation == "none"
+    assert status.signer.startswith("SHA256:")
+    assert [(each.name, each.state) for each in status.deployments] == [("asking", "running")]
+    assert status.deployments[0].pid is not None
+
+
+def test_the_socket_is_private(running: Running) -> None:
+    """Whoever can connect can approve."""
+    mode = running.host.data.socket.stat().st_mode
+    assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
+    assert stat.S_IMODE(running.host.data.path.stat().st_mode) == 0o700
+
+
+def test_a_second_host_is_refused(running: Running) -> None:
+    """One host for each data directory; the first one isn't disturbed."""
+    with pytest.raises(HostRuns, match=f"pid {os.getpid()}"):
+        Host.start(running.host.config)
+    assert running.client.get(Status, "status").pid == os.getpid()
+
+
+SPY = '''
+import http.client, json, socket
+from waypost import Mail, Workflow
+
+asking = Workflow("asking", address="asking@example.com")
+
+@asking.step
+def spy(mail: Mail) -> str:
+    """What an agent would try: approve its own request."""
+    plain = socket.socket(socket.AF_UNIX)
+    plain.connect({path!r})
+    connection = http.client.HTTPConnection("waypost")
+    connection.sock = plain
+    connection.request("POST", "/v1/runs/run_1/answer")
+    response = connection.getresponse()
+    return f"{{response.status}} {{json.loads(response.read())['code']}}"
+
+@asking.run
+async def ask(mail: Mail) -> str:
+    """Report."""
+    return await spy(mail)
+'''
+
+
+def test_the_hosts_own_children_are_refused(tmp_path: Path) -> None:
+    """An agent must not approve what it asked for."""
+    made = Running(tmp_path, SPY.format(path=str(tmp_path / "data" / "host.sock")))
+    try:
+        made.send("spy")
+        assert '"403 peer-refused"' in made.wait_for("spy is done")
+    finally:
+        made.host.close()
+
+
+def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
+    """A socket's own path has 107 bytes; people's folders have more."""
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    deep.mkdir(parents=True)
+    made = Running(tmp_path, data=deep / "data")
+    try:
+        assert made.send("deep").outcome == "enqueued"
+    finally:
+        made.host.close()
+    with pytest.raises(NoHost):
+        made.client.get(Status, "status")
+    assert not made.host.data.socket.exists()
+
+
+def test_a_stale_socket_is_replaced_and_another_file_is_not(tmp_path: Path) -> None:
+    """The lock is held: a socket that lies here is nobody's. Anything else is somebody's."""
+    bind(tmp_path / "host.sock").close()
+    bind(tmp_path / "host.sock").close()
+    (tmp_path / "host.sock").unlink()
+    (tmp_path / "host.sock").write_text("mine")
+    with pytest.raises(InTheWay):
+        bind(tmp_path / "host.sock")
+    assert (tmp_path / "host.sock").read_text() == "mine"
+
+
+def test_an_address_belongs_to_its_deployment_also_while_that_one_rests(tmp_path: Path) -> None:
+    """Mail for the old one must not reach another under its address."""
+    made = Running(tmp_path)
+    made.send("old")
+    made.host.close()
+    with pytest.raises(Taken, match=r"asking@example\.com"):
+        Running(tmp_path, WORKFLOW.replace('"asking"', '"other"'))
+    assert DataDir(tmp_path / "data").deployments() == ("asking",)
