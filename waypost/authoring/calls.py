@@ -25,6 +25,9 @@ Duration = float | str | timedelta
 
 LINE = 1000
 TEXT = 262_144
+PEOPLE = 100
+MAIL = 1_500_000
+"""Bytes of text and attachments of one mail: it travels to the host in one frame."""
 HOW_TO_ANSWER = "Please answer this mail with yes or no in the first line; what follows that word is kept as a comment."
 
 
@@ -102,7 +105,10 @@ def send(
     people = _addresses("to", to)
     _check_text("subject", subject, LINE, one_line=True)
     _check_text("text", text, TEXT)
-    enclosed = tuple(Enclosure(part.name, part.content_type, part.content) for part in attachments)
+    enclosed = tuple(_enclosure(part) for part in attachments)
+    size = len(text.encode()) + sum(len(part.content) for part in enclosed)
+    if size > MAIL:
+        raise Invalid(f"send(): text and attachments have {size} bytes; a mail may have {MAIL}")
     request = Send(people, subject, text, None if reply_to is None else reply_to.sha256, enclosed)
 
     async def operation(ask: Ask) -> str:
@@ -127,7 +133,17 @@ def _addresses(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
     found = tuple(address(one) for one in ((given,) if isinstance(given, str) else given))
     if not found:
         raise Invalid(f"{what}= names nobody; give an address")
+    if len(found) > PEOPLE:
+        raise Invalid(f"{what}= names {len(found)} people; a mail goes to {PEOPLE} at most")
     return found
+
+
+def _enclosure(part: "Attachment") -> Enclosure:
+    _check_text("an attachment's name", part.name, LINE, one_line=True)
+    _check_text("an attachment's content_type", part.content_type, LINE, one_line=True)
+    if not isinstance(part.content, bytes):
+        raise Invalid(f"attachment {part.name!r}: content is bytes, not {type(part.content).__name__}")
+    return Enclosure(part.name, part.content_type, part.content)
 
 
 def _check_text(what: str, text: str, most: int, *, one_line: bool = False) -> None:

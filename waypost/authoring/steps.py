@@ -19,6 +19,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MOST_RETRIES = 1000
+LONGEST_NAME = 200
+LINE = 1000
 
 
 class Step(Generic[P, R]):
@@ -92,6 +94,8 @@ def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
         raise Misdeclared(f"{function!r} can't be a step: decorate a function written with def or async def")
     if function.__name__ == "<lambda>":
         raise Misdeclared("a lambda can't be a step: it has no name that the log could hold")
+    if len(function.__name__) > LONGEST_NAME:
+        raise Misdeclared(f"step {function.__name__[:40]}… has a name of more than {LONGEST_NAME} characters")
     where = f"step {function.__name__}"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise Misdeclared(f"{where} is a generator: return a list, a step's result is recorded as a whole")
@@ -139,7 +143,8 @@ def progress(text: str) -> None:
         raise Invalid(f"progress() takes text, not {text!r}")
     match current():
         case InStep() as step:
-            step.report(" ".join(text.split())[:1000])
+            line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+            step.report(line[:LINE])
         case Nowhere():
             pass
         case _:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from waypost.authoring.workflow import Workflow
     from waypost.child.wire import Wire
 
+EX_SOFTWARE = 70
+EX_IOERR = 74
 EX_CONFIG = 78
 
 _TEXT = 200_000  # of a load error: a frame has room for it
@@ -39,10 +42,16 @@ def main(arguments: Sequence[str]) -> NoReturn:
     from ipc.errors import IpcError
 
     try:
-        _leave(_serve(options))
+        code = _serve(options)
     except IpcError as failure:
         print(f"waypost.child: {failure}", file=sys.stderr)  # noqa: T201 - its log is all it has
-        _leave(EX_CONFIG)
+        code = EX_CONFIG
+    except BrokenPipeError:
+        code = EX_IOERR  # the host is gone
+    except BaseException:  # noqa: BLE001 - whatever it is, threads of step bodies must not keep the process
+        traceback.print_exc()
+        code = EX_SOFTWARE
+    _leave(code)
 
 
 def _parser() -> argparse.ArgumentParser:

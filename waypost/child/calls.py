@@ -58,6 +58,8 @@ class Calls:
     def __init__(self) -> None:
         self._open: dict[CallId, State] = {}
         self._closed: set[CallId] = set()
+        self._wishes: dict[CallId, None] = {}
+        """Those of the open calls for which something is to be proposed: a run may have thousands of others."""
 
     def state(self, call: CallId) -> State | None:
         """Where a call stands; None for one that the code never made."""
@@ -68,7 +70,7 @@ class Calls:
         for command in commands:
             match command:
                 case Asked(call, request):
-                    self._open[call] = Wanted(request)
+                    self._move(call, Wanted(request))
                 case GaveUp(call):
                     before = self._open.get(call)
                     if before is not None:
@@ -92,13 +94,13 @@ class Calls:
 
         ``seen``: seq of the newest event that the code was given.
         """
-        for call, state in list(self._open.items()):
-            match state:
+        for call in tuple(self._wishes):
+            match self._open.get(call):
                 case Wanted(request, attempt):
-                    self._open[call] = Proposed(request, attempt)
+                    self._move(call, Proposed(request, attempt))
                     yield _opening(call, request, attempt, seen)
                 case Unwanted(request):
-                    self._open[call] = Leaving(request)
+                    self._move(call, Leaving(request))
                     yield _closing(call, request)
                 case _:
                     pass
@@ -119,9 +121,9 @@ class Calls:
         """The host didn't take what was proposed for this call: it is to be proposed again later."""
         match self._open.get(call):
             case Proposed(request, attempt):
-                self._open[call] = Wanted(request, attempt)
+                self._move(call, Wanted(request, attempt))
             case Leaving(request):
-                self._open[call] = Unwanted(request)
+                self._move(call, Unwanted(request))
             case _:
                 pass
 
@@ -142,6 +144,10 @@ class Calls:
             self._closed.add(call)
         else:
             self._open[call] = after
+        if isinstance(after, Wanted | Unwanted):
+            self._wishes[call] = None
+        else:
+            self._wishes.pop(call, None)
 
 
 def _opening(call: CallId, request: Request, attempt: int, seen: int) -> ev.AnyEvent | Mailing:

@@ -39,8 +39,8 @@ def of_run(error: BaseException) -> Fault:
         return Fault(
             type=_clean(error.type, 1000),
             message=_clean(error.reason, MESSAGE),
-            traceback=error.traceback,
-            step=error.step,
+            traceback=_clean(error.traceback, TRACEBACK, end=True),
+            step=_clean(error.step, 900),
         )
     return _fault(error)
 

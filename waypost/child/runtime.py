@@ -42,7 +42,7 @@ from waypost.child.drive import Drive, MakeProgram
 from waypost.child.errors import HostBroke
 from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded
 from waypost.child.program import Program, Turn
-from waypost.child.wire import Answer, Wire, optional
+from waypost.child.wire import Answer, Heard, Make, Wire, optional
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
@@ -76,6 +76,8 @@ class Runtime:
         self._mailbox = mailbox
         self._limits = limits
         self._drives: dict[RunId, Drive] = {}
+        self._touched: dict[RunId, Drive] = {}
+        """Runs that something happened to: their effects come next. Others may be parked in their thousands."""
         self._seen: set[RunId] = set()
         self._grants: dict[str, str] = {}
 
@@ -89,7 +91,8 @@ class Runtime:
                     return Leaving(EX_PROTOCOL, f"{broken}")
                 if leaving is not None:
                     return leaving
-            for drive in tuple(self._drives.values()):
+            touched, self._touched = tuple(self._touched.values()), {}
+            for drive in touched:
                 for effect in _merged(drive.effects()):
                     self._perform(drive, effect)
 
@@ -110,10 +113,10 @@ class Runtime:
                 return self._hear(message)
             case BodyEnded(run, step, end):
                 if run in self._drives:
-                    self._drives[run].body_ended(step, end)
+                    self._touch(run).body_ended(step, end)
             case TurnEnded(run, turn):
                 if run in self._drives:
-                    self._drives[run].turned(turn)
+                    self._touch(run).turned(turn)
             case Reported(run, call, text):
                 if run in self._drives:
                     self._wire.report(Progress(run=run, call=call, seq=self._drives[run].seq, text=text))
@@ -156,9 +159,10 @@ class Runtime:
         )
 
     def _grow(self, message: RunLog | RunLive | EventsCommitted) -> None:
-        drive = self._drives.get(RunId(message.run))
-        if drive is None:
+        run = RunId(message.run)
+        if run not in self._drives:
             return
+        drive = self._touch(run)
         match message:
             case RunLog():
                 drive.page(map(ev.decode, message.events))
@@ -166,6 +170,10 @@ class Runtime:
                 drive.live()
             case EventsCommitted():
                 drive.committed(map(ev.decode, message.events))
+
+    def _touch(self, run: RunId) -> Drive:
+        drive = self._touched[run] = self._drives[run]
+        return drive
 
     def _program_maker(self, run: RunId, workflow: Workflow) -> MakeProgram:
         def make(body: Callable[[], Any], on_turn: Callable[[Turn], None]) -> Program:
@@ -188,23 +196,26 @@ class Runtime:
                 for part in _parts(events):
                     self._append(drive, part)
             case fx.Ask(call, mail):
-                self._wire.ask(
-                    lambda id_: (_outbound(id_, run, call, mail),), _told(lambda why: drive.mailed(call, why))
+                self._ask(
+                    drive, lambda id_: (_outbound(id_, run, call, mail),), _told(lambda why: drive.mailed(call, why))
                 )
             case fx.Fetch(sha256):
-                self._wire.ask(
+                self._ask(
+                    drive,
                     lambda id_: (BlobGet(id=id_, run=run, sha256=sha256),),
                     lambda answer: drive.fetched(sha256, _blob(answer)),
                 )
             case fx.Keep(sha256, raw):
-                self._wire.ask(
+                self._ask(
+                    drive,
                     lambda id_: tuple(_puts(id_, run, sha256, raw, self._limits.chunk)),
                     _told(lambda why: drive.kept(sha256, why)),
                 )
             case fx.Body():
                 self._bodies.start(run, effect)
             case fx.Pause(detail):
-                self._wire.ask(
+                self._ask(
+                    drive,
                     lambda id_: (PauseRequest(id=id_, run=run, code="code-changed", detail=detail[:TEXT]),),
                     lambda _: None,
                 )
@@ -216,6 +227,13 @@ class Runtime:
             case _:
                 assert_never(effect)
 
+    def _ask(self, drive: Drive, make: Make, heard: Heard) -> None:
+        def touching(answer: Answer) -> None:
+            self._touched[drive.run] = drive
+            heard(answer)
+
+        self._wire.ask(make, touching)
+
     def _append(self, drive: Drive, events: tuple[ev.AnyEvent, ...]) -> None:
         raw = tuple(map(ev.proposed, events))
 
@@ -224,7 +242,7 @@ class Runtime:
                 raise HostBroke(f"an append was answered by {type(answer).__name__}")
             drive.appended(events, optional(answer.refused), optional(answer.code) or "")
 
-        self._wire.ask(lambda id_: (AppendRequest(id=id_, run=drive.run, events=raw),), heard)
+        self._ask(drive, lambda id_: (AppendRequest(id=id_, run=drive.run, events=raw),), heard)
 
 
 def _merged(effects: Iterable[fx.Effect]) -> Iterator[fx.Effect]:
