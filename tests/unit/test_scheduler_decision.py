@@ -1,122 +1,32 @@
 """When a timer fires, arrow by arrow, over the substrate's real rules on paper."""
 
-from collections import deque
-from typing import Any
-
 import msgspec
 import pytest
 
 from actors.errors import OutOfTurn
-from actors.logic.scheduler import State, Unopened, advance
-from actors.messages import Ask, WakeAt, Woken
+from actors.logic.scheduler import Unopened, advance
+from actors.messages import Woken
 from substrate.messages import (
     Append,
-    BeginGeneration,
-    Claim,
     Done,
     Durable,
-    Enqueue,
     Outcome,
     Pause,
-    Start,
     Supervisor,
-    TakeUp,
     Withheld,
     WorkflowProcess,
 )
 from waypost.model import events as ev
-from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ids import CallId, Generation
 from waypost.model.limits import DEFAULT
 from waypost.model.times import Now
 from waypost.testing.clock import START as MORNING
-from waypost.testing.paper import Paper
-
-HASH = "a" * 64
-START = Start(definition=HASH, code=HASH, python="3.11", waypost="0", mail_to=())
-HOUR = 3_600_000
-
-
-class Bench:
-    """A paper substrate with runs, and perhaps a scheduler; time is what the test says."""
-
-    def __init__(self, *, runs: int = 1) -> None:
-        self.paper = Paper()
-        self.state: State = Unopened(DEFAULT)
-        self.requests: deque[Ask] = deque()
-        self.wakes: list[WakeAt] = []
-        self._do(BeginGeneration())
-        self.runs: list[RunId] = []
-        for number in range(1, runs + 1):
-            self._do(Enqueue(f"Message-ID: <{number}@x>\r\nFrom: a@example.com\r\n\r\n".encode()))
-            self._do(Claim(number))
-            self.runs.append(self._do(TakeUp(arrival=number, start=START)).value)
-        self.paper.taken()
-
-    def open(self) -> None:
-        """A scheduler begins, at this repository and time."""
-        self.state = Unopened(DEFAULT)
-        self.requests.clear()
-        self.wakes.clear()
-        self.paper.taken()
-        self.tell(self.paper.snapshot())
-
-    def at(self, wall: int) -> None:
-        """It is this late now, in milliseconds after the morning; nobody has been woken."""
-        self.paper.now = Now(MORNING + wall, self.paper.now.mono)
-
-    def tell(self, message: Any) -> None:
-        """One message, and its effects sorted."""
-        following = advance(self.state, message, self.paper.now)
-        self.state = following.state
-        for effect in following.effects:
-            match effect:
-                case Ask():
-                    self.requests.append(effect)
-                case WakeAt():
-                    self.wakes.append(effect)
-                case _:
-                    raise AssertionError(effect)
-
-    def wake(self) -> None:
-        """The newest wake-up comes."""
-        self.tell(self.wakes[-1].message)
-
-    def child(self, *events: ev.AnyEvent, run: int = 0) -> None:
-        """The child appends, and the scheduler hears of it."""
-        self._do(Append(by=WorkflowProcess(Generation(1)), run=self.runs[run], events=events))
-        self.stream()
-
-    def stream(self) -> None:
-        """What was published, told."""
-        for message in self.paper.taken():
-            self.tell(message)
-
-    def answer(self, result: Any = None) -> Any:
-        """Carry out the oldest request, tell facts and answer; the result."""
-        request = self.requests.popleft()
-        found = self.paper.submit(request.what) if result is None else result
-        self.stream()
-        self.tell(Outcome(request.correlation, found))
-        return found
-
-    def fired(self) -> list[tuple[str, str]]:
-        """What is asked to be fired, as (run's number, timer)."""
-        return [(request.what.run.split("_")[1], request.what.events[0].timer) for request in self.requests]  # type: ignore[union-attr]  # appends only
-
-    def _do(self, what: Any) -> Done:
-        result = self.paper.submit(what)
-        assert isinstance(result, Done), result
-        return result
-
-
-def timer(call: str, seconds: float, name: str = "") -> ev.TimerSet:
-    """A timer is set."""
-    return ev.TimerSet(call=CallId(call), timer=name or call, delay=seconds, seen=1)
+from waypost.testing.scheduler_bench import HASH, HOUR, TimeBench, timer
 
 
 def test_a_timer_is_waited_for_by_its_wall_time_and_fired_by_the_supervisor():
     """Deadlines that are recorded are wall times; only the host may say that one has come."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 3600))
     assert [wake.wall for wake in bench.wakes] == [MORNING + HOUR]
@@ -131,8 +41,8 @@ def test_a_timer_is_waited_for_by_its_wall_time_and_fired_by_the_supervisor():
 
 def test_a_restart_keeps_the_deadline():
     """An hour's sleep of which half has passed ends in half an hour."""
-    bench = Bench()
-    bench._do(Append(by=WorkflowProcess(Generation(1)), run=bench.runs[0], events=(timer("r1#1", 3600),)))
+    bench = TimeBench()
+    bench.do(Append(by=WorkflowProcess(Generation(1)), run=bench.runs[0], events=(timer("r1#1", 3600),)))
     bench.at(HOUR // 2)
     bench.open()
     assert [wake.wall for wake in bench.wakes] == [MORNING + HOUR]
@@ -141,9 +51,9 @@ def test_a_restart_keeps_the_deadline():
 
 def test_what_is_overdue_at_the_start_fires_at_once_in_order():
     """By deadline, then run, then call: the same order on every host."""
-    bench = Bench(runs=2)
+    bench = TimeBench(runs=2)
     for run, call, delay in ((1, "r1#2", 5), (0, "r1#3", 5), (0, "r1#1", 7), (1, "r1#4", 1), (0, "r1#2", 5)):
-        bench._do(Append(by=WorkflowProcess(Generation(1)), run=bench.runs[run], events=(timer(call, delay),)))
+        bench.do(Append(by=WorkflowProcess(Generation(1)), run=bench.runs[run], events=(timer(call, delay),)))
     bench.at(HOUR)
     bench.open()
     assert bench.fired() == [("2", "r1#4"), ("1", "r1#2"), ("1", "r1#3"), ("2", "r1#2"), ("1", "r1#1")]
@@ -154,7 +64,7 @@ def test_what_is_overdue_at_the_start_fires_at_once_in_order():
 
 def test_the_deadline_of_a_wait_is_a_timer_named_like_its_call():
     """TimerFired naming the wait closes it (storage §5)."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(ev.SignalAwaited(call=CallId("r1#1"), park="input", seen=1, timeout=60.0))
     bench.at(60_000)
@@ -165,7 +75,7 @@ def test_the_deadline_of_a_wait_is_a_timer_named_like_its_call():
 
 def test_a_retry_timer_has_its_own_name():
     """The call's back-off isn't the call."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     call = CallId("r1#1")
     bench.child(ev.StepStarted(call=call, step="pay", arguments=HASH))
@@ -179,7 +89,7 @@ def test_a_retry_timer_has_its_own_name():
 
 def test_a_timer_that_was_cancelled_in_time_never_fires():
     """The block was left; nothing is asked for when its time comes."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.child(ev.TimerCancelled(call=CallId("r1#1"), timer="r1#1"))
@@ -190,13 +100,13 @@ def test_a_timer_that_was_cancelled_in_time_never_fires():
 
 def test_a_cancellation_that_was_quicker_makes_a_refusal_and_nothing_else():
     """Log order decides who was first; the loser is dropped, not repeated."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.at(60_000)
     bench.wake()
     cancelled = ev.TimerCancelled(call=CallId("r1#1"), timer="r1#1")
-    bench._do(Append(by=WorkflowProcess(Generation(1)), run=bench.runs[0], events=(cancelled,)))
+    bench.do(Append(by=WorkflowProcess(Generation(1)), run=bench.runs[0], events=(cancelled,)))
     assert not isinstance(bench.answer(), Done)
     bench.at(HOUR)
     bench.tell(Durable(9))
@@ -205,7 +115,7 @@ def test_a_cancellation_that_was_quicker_makes_a_refusal_and_nothing_else():
 
 def test_each_timer_is_asked_for_once():
     """Facts about the run that come before the answer don't bring it back."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.at(60_000)
@@ -217,10 +127,10 @@ def test_each_timer_is_asked_for_once():
 
 def test_timers_of_a_paused_run_fire():
     """Time passes for a run that waits for an operator, too (storage §4)."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
-    bench._do(Pause(run=bench.runs[0], code="operator", detail=""))
+    bench.do(Pause(run=bench.runs[0], code="operator", detail=""))
     bench.stream()
     bench.at(60_000)
     bench.wake()
@@ -229,7 +139,7 @@ def test_timers_of_a_paused_run_fire():
 
 def test_the_end_of_a_run_ends_its_timers():
     """Nobody is there to hear them."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.child(ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1"))))
@@ -240,7 +150,7 @@ def test_the_end_of_a_run_ends_its_timers():
 
 def test_an_earlier_deadline_gets_a_wake_up_of_its_own_and_a_later_one_waits():
     """One wake-up is enough: it is the earliest, and when it has come the next is asked for."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.child(timer("r1#2", 90))
@@ -253,7 +163,7 @@ def test_an_earlier_deadline_gets_a_wake_up_of_its_own_and_a_later_one_waits():
 
 def test_a_clock_that_went_back_delays_a_timer_and_fires_it_once():
     """Absolute deadlines rule: no arithmetic on differences, no catching up."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.at(-HOUR)
@@ -272,7 +182,7 @@ def test_a_clock_that_went_back_delays_a_timer_and_fires_it_once():
 
 def test_a_clock_that_went_forward_fires_what_it_passed():
     """The same rule; what fires early by it is what the wall clock says is due."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.at(HOUR)
@@ -282,7 +192,7 @@ def test_a_clock_that_went_forward_fires_what_it_passed():
 
 def test_what_could_not_be_written_is_tried_again_later():
     """A full disk holds a timer up; it doesn't lose it."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60), timer("r1#2", 60))
     bench.at(60_000)
@@ -297,7 +207,7 @@ def test_what_could_not_be_written_is_tried_again_later():
 
 def test_a_withheld_timer_that_was_cancelled_meanwhile_is_forgotten():
     """Nothing is left to try."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     bench.child(timer("r1#1", 60))
     bench.at(60_000)
@@ -320,7 +230,7 @@ def test_a_message_before_the_snapshot_is_an_error(message):
 
 def test_a_second_snapshot_is_an_error():
     """A scheduler is subscribed once."""
-    bench = Bench()
+    bench = TimeBench()
     bench.open()
     with pytest.raises(OutOfTurn):
         bench.tell(bench.paper.snapshot())

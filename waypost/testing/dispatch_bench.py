@@ -41,9 +41,10 @@ CHILD: Any = "child"  # a word stands for the ref: a decision only hands it on
 class Bench:
     """A dispatch and a paper substrate; requests are answered only when a test says so."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, paper: Paper | None = None) -> None:
         self.limits = limits or Limits()
-        self.paper = Paper(limits=self.limits)
+        self.paper = paper or Paper(limits=self.limits)
+        self.paper.taken()
         self.state: State = Unopened(Desk(start=START, limits=self.limits))
         self.requests: deque[Ask] = deque()
         self.sent: list[Any] = []
@@ -104,10 +105,20 @@ class Bench:
         self.tell(GenerationUp(generation, CHILD, broken))
         return generation
 
-    def mail(self, number: int = 1, *, to: str = "", sender: str = "claire@example.com", text: str = "Hi") -> None:
-        """A mail is accepted."""
+    def mail(
+        self,
+        number: int = 1,
+        *,
+        to: str = "",
+        sender: str = "claire@example.com",
+        text: str = "Hi",
+        known: bool = False,
+    ) -> None:
+        """A mail comes and is accepted, or found to be ``known``."""
         thread = f"In-Reply-To: {to}\r\n" if to else ""
-        self.do(Enqueue(f"Message-ID: <m{number}@x>\r\nFrom: {sender}\r\n{thread}\r\n{text}\r\n".encode()))
+        raw = f"Message-ID: <m{number}@x>\r\nFrom: {sender}\r\n{thread}\r\n{text}\r\n"
+        accepted = self.do(Enqueue(raw.encode()))
+        assert (accepted.outcome == "already-present") == known
 
     def child(self, generation: int, *events: ev.AnyEvent, run: RunId = RUN) -> None:
         """The child appends."""

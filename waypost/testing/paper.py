@@ -21,7 +21,8 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Hold, Settled
 from substrate.routing import Runs
-from waypost.model.ids import Generation
+from waypost.model import events as ev
+from waypost.model.ids import Generation, RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START
@@ -71,6 +72,10 @@ class Paper:
     def facts(self) -> tuple[Fact, ...]:
         """The facts in what was published since ``taken`` was last called; they stay there."""
         return tuple(fact for each in self.stream if isinstance(each, Committed) for fact in each.facts)
+
+    def log(self, run: RunId) -> list[ev.AnyEvent]:
+        """A run's events."""
+        return self._desk.events(run)
 
     def snapshot(self) -> Snapshot:
         """What a new subscriber is told."""

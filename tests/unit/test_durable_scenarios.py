@@ -1,0 +1,299 @@
+"""The hostile collection of durable scenarios, as far as the host decides them: dispatch, scheduler and the rules.
+
+One handler for each row, or the reason why it isn't decided here; what the child decides is tested with its drive.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from actors.messages import GenerationDown
+from ipc.messages import RunStart
+from substrate.messages import Answer, Append, Done, Operation, QueueMail, Refused, Supervisor, TakeUp, WorkflowProcess
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.errors import Invalid
+from waypost.model.ids import CallId, Generation, RunId, parse_run_id
+from waypost.testing import cases
+from waypost.testing.dispatch_bench import BOSS, RUN, Bench, receiving, started, step
+from waypost.testing.scheduler_bench import HOUR, TimeBench, timer
+
+CHILD = WorkflowProcess(Generation(1))
+ASK = CallId("r1#3")
+YES = ev.Decision(approved=True, by="bob", via="cli")
+NO = ev.Decision(approved=False, by="bob", via="cli")
+
+
+def events(bench: Bench, kind: type[ev.Event]) -> list[ev.AnyEvent]:
+    """The run's events of a kind."""
+    return [event for event in bench.paper.log(RUN) if isinstance(event, kind)]
+
+
+def approval(*, timeout: float | None = None) -> tuple[Bench, str]:
+    """A run that waits for the boss, and the Message-ID of its request."""
+    bench = started()
+    bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")))
+    bench.do(QueueMail(by=CHILD, run=RUN, call=CallId("r1#2"), to=(BOSS,), subject="?", text="?"))
+    state = bench.paper.index.known(RUN).run
+    assert isinstance(state, fold.Driven)
+    (request,) = state.ledger.sent
+    wait = ev.SignalAwaited(
+        call=ASK,
+        park="approval",
+        seen=4,
+        title="Pay?",
+        who=(BOSS,),
+        request=request,
+        timeout=msgspec.UNSET if timeout is None else timeout,
+    )
+    bench.child(1, wait)
+    return bench, request
+
+
+def refused(bench: Bench, what: Operation) -> Refused:
+    """It is refused."""
+    result = bench.paper.submit(what)
+    assert isinstance(result, Refused), result
+    return result
+
+
+def _early_mail_waits() -> None:
+    bench = started()
+    bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")))
+    bench.mail(2, to="<m1@x>")
+    bench.settle()
+    assert not events(bench, ev.SignalReceived)
+    bench.child(1, receiving("r1#2", seen=3))
+    bench.settle()
+    (received,) = events(bench, ev.SignalReceived)
+    assert ev.call_of(received) == "r1#2"
+
+
+def _one_delivery() -> None:
+    bench = started()
+    bench.mail(2, to="<m1@x>")
+    bench.mail(2, to="<m1@x>", known=True)
+    bench.settle()
+    assert len(events(bench, ev.SignalReceived)) == 1
+    bench.child(1, receiving("r1#2", seen=3))
+    bench.settle()
+    assert len(events(bench, ev.SignalReceived)) == 1
+
+
+def _oldest_wait_first() -> None:
+    bench = started()
+    bench.child(1, receiving("r1.1#1", seen=2))
+    bench.mail(2, to="<m1@x>")
+    bench.settle()
+    assert [ev.call_of(event) for event in events(bench, ev.SignalReceived)] == ["r1#1"]
+
+
+def _log_decides() -> None:
+    bench, request = approval(timeout=60.0)
+    bench.mail(2, to=request, sender=BOSS, text="yes")
+    bench.answer()
+    fired = ev.TimerFired(call=ASK, timer=ASK)
+    bench.do(Append(by=Supervisor(), run=RUN, events=(fired,)))
+    bench.settle()
+    assert not events(bench, ev.SignalReceived)
+    assert not bench.paper.index.queue[2].claimed, "the answer that came too late waits for the next receive"
+
+
+def _handed_on() -> None:
+    bench = started()
+    bench.mail(2, to="<m1@x>")
+    bench.answer()
+    bench.do(Append(by=Supervisor(), run=RUN, events=(ev.RunFailed(error=ev.Fault(type="X", message="x")),)))
+    bench.settle()
+    (live,) = bench.paper.index.live
+    ledger = fold.ledger(bench.paper.index.known(live).run)
+    assert ledger is not None
+    assert (ledger.started.mail.arrival, ledger.started.after) == (2, RUN)
+
+
+def _first_decision_counts() -> None:
+    bench, _request = approval()
+    bench.do(Answer(run=RUN, call=None, decision=YES))
+    again = refused(bench, Answer(run=RUN, call=ASK, decision=NO))
+    assert again.code == "already-decided"
+    assert "approved by bob" in again.why
+
+
+def _reply_twice() -> None:
+    bench, request = approval()
+    bench.mail(2, to=request, sender=BOSS, text="yes")
+    bench.mail(2, to=request, sender=BOSS, text="yes", known=True)
+    bench.mail(3, to=request, sender=BOSS, text="no")
+    bench.settle()
+    (received,) = events(bench, ev.SignalReceived)
+    assert isinstance(received, ev.SignalReceived)
+    assert received.decision
+    assert received.decision.approved
+    assert 3 in bench.paper.index.queue
+
+
+def _too_late() -> None:
+    bench, _request = approval(timeout=60.0)
+    bench.do(Append(by=Supervisor(), run=RUN, events=(ev.TimerFired(call=ASK, timer=ASK),)))
+    late = refused(bench, Answer(run=RUN, call=ASK, decision=YES))
+    assert late.why
+
+
+def _one_of_two_stays() -> None:
+    bench = started()
+    bench.child(1, receiving("r1.1#1", seen=2))
+    bench.mail(2, to="<m1@x>")
+    bench.settle()
+    ledger = fold.ledger(bench.paper.index.known(RUN).run)
+    assert ledger is not None
+    assert list(ledger.waits) == ["r1.1#1"]
+
+
+def _stored_deadline() -> None:
+    bench = TimeBench()
+    bench.do(Append(by=CHILD, run=bench.runs[0], events=(timer("r1#1", 3600),)))
+    bench.at(HOUR // 2)
+    bench.open()
+    assert not bench.requests
+    bench.at(HOUR)
+    bench.wake()
+    assert isinstance(bench.answer(), Done)
+
+
+def _due_at_once() -> None:
+    bench = TimeBench()
+    bench.do(Append(by=CHILD, run=bench.runs[0], events=(timer("r1#1", 60),)))
+    bench.at(HOUR)
+    bench.open()
+    assert len(bench.requests) == 1
+    assert isinstance(bench.answer(), Done)
+    bench.open()
+    assert not bench.requests
+
+
+def _cancel_races() -> None:
+    bench = TimeBench()
+    bench.open()
+    bench.child(timer("r1#1", 60))
+    bench.at(60_000)
+    bench.wake()
+    cancelled = ev.TimerCancelled(call=CallId("r1#1"), timer="r1#1")
+    bench.do(Append(by=CHILD, run=bench.runs[0], events=(cancelled,)))
+    assert isinstance(bench.answer(), Refused)
+    assert not bench.requests
+
+
+def _clock_back() -> None:
+    bench = TimeBench()
+    bench.open()
+    bench.child(timer("r1#1", 60))
+    bench.at(60_000)
+    bench.wake()
+    assert isinstance(bench.answer(), Done)
+    bench.at(60_000 - HOUR)
+    bench.open()
+    bench.at(60_000)
+    bench.open()
+    assert not bench.requests
+
+
+def _no_catching_up() -> None:
+    bench = TimeBench()
+    bench.open()
+    bench.child(timer("r1#1", 60), timer("r1#2", 120))
+    bench.at(10 * HOUR)
+    bench.wake()
+    assert [name for _run, name in bench.fired()] == ["r1#1", "r1#2"]
+    assert len(bench.wakes) == 1
+
+
+def _adopted() -> None:
+    bench = started()
+    bench.child(1, step("r1#2"))
+    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    bench.up()
+    bench.settle()
+    ledger = fold.ledger(bench.paper.index.known(RUN).run)
+    assert ledger is not None
+    assert len(events(bench, ev.StepStarted)) == 1
+    assert ledger.steps[CallId("r1#2")].attempt == 1
+
+
+def _found_again() -> None:
+    bench = started()
+    bench.child(1, step("r1#2"))
+    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    again = Bench(paper=bench.paper)
+    again.up()
+    again.settle()
+    assert [payload.run for payload in again.sent if isinstance(payload, RunStart)] == [RUN]
+
+
+def _locked() -> None:
+    bench = started()
+    bench.child(1, ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1"))))
+    failed = ev.RunFailed(error=ev.Fault(type="X", message="x"))
+    assert refused(bench, Append(by=Supervisor(), run=RUN, events=(failed,))).code == "terminal"
+
+
+def _no_path() -> None:
+    with pytest.raises(Invalid):
+        parse_run_id("run_../../x@h")
+    bench = started()
+    bad = TakeUp(arrival=1, wait=CallId("r1#1"))
+    assert refused(bench, bad).code == "not-claimed"
+    appended = Append(by=CHILD, run=RunId("run_../../x@h"), events=(step("r1#1"),))
+    assert isinstance(bench.paper.submit(appended), Refused)
+
+
+HERE: dict[str, Callable[[], None]] = {
+    "signal before wait": _early_mail_waits,
+    "duplicate signal id": _one_delivery,
+    "two waiters one signal": _oldest_wait_first,
+    # Debatable row: "the timer wins" in the reference; here the log's order does, on every replay the same.
+    "signal and timeout at the same moment": _log_decides,
+    "signal lost on hand-over to a new run": _handed_on,
+    "approval twice: yes then no": _first_decision_counts,
+    "approval by mail reply delivered twice": _reply_twice,
+    "approval after the park timed out": _too_late,
+    "two parks in one step, one answered": _one_of_two_stays,
+    "timer after restart": _stored_deadline,
+    "timer already due at start": _due_at_once,
+    "timer cancelled at the deadline": _cancel_races,
+    "wall clock back over the deadline": _clock_back,
+    "missed ticks after process suspension (SIGSTOP)": _no_catching_up,
+    "step retried after crash": _adopted,
+    "zombie run": _found_again,
+    "two terminal events": _locked,
+    "run id from hostile address": _no_path,
+}
+
+CHILD_SIDE = "decided in the child, and tested with its drive"
+CANCEL = "cancelling a run comes with a later issue"
+ELSEWHERE = {
+    "timer 0 / negative / NaN / huge": CHILD_SIDE,
+    "error type that must not be retried": CHILD_SIDE,
+    "changed code, order only": CHILD_SIDE,
+    "random/time in the body": CHILD_SIDE,
+    "two schedulers": "cron comes with a later issue; a second host is refused by the data directory's lock",
+    "cron in DST gap / fold": "cron comes with a later issue",
+    "cancel during retry back-off": CANCEL,
+    "cancel twice / by two origins": CANCEL,
+    "cleanup hangs on cancel": CANCEL,
+    "event bytes changed / event deleted": "what is on disk is the substrate's to check",
+    "history 100,000 events": "a benchmark, not a timed test",
+}
+
+
+@pytest.mark.parametrize("name", sorted(HERE))
+def test_durable_scenarios_have_their_right_outcome(name):
+    """Each row of the collection that the host decides."""
+    HERE[name]()
+
+
+def test_every_scenario_has_a_handler_or_a_reason():
+    """A row that is added must be looked at."""
+    if not cases.available():
+        pytest.skip(cases.MISSING)
+    assert {row["name"] for row in cases.rows("durable_scenarios.jsonl")} == HERE.keys() | ELSEWHERE.keys()

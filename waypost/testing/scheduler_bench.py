@@ -1,0 +1,107 @@
+"""A scheduler at work, without actors or clock: its decision over the substrate's real rules, one message at a time."""
+
+from collections import deque
+from typing import Any
+
+from actors.logic.scheduler import State, Unopened, advance
+from actors.messages import Ask, WakeAt
+from substrate.messages import (
+    Append,
+    BeginGeneration,
+    Claim,
+    Done,
+    Enqueue,
+    Outcome,
+    Start,
+    TakeUp,
+    WorkflowProcess,
+)
+from waypost.model import events as ev
+from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.limits import DEFAULT
+from waypost.model.times import Now
+from waypost.testing.clock import START as MORNING
+from waypost.testing.paper import Paper
+
+HASH = "a" * 64
+START = Start(definition=HASH, code=HASH, python="3.11", waypost="0", mail_to=())
+HOUR = 3_600_000
+
+
+class TimeBench:
+    """A paper substrate with runs, and perhaps a scheduler; time is what the test says."""
+
+    def __init__(self, *, runs: int = 1) -> None:
+        self.paper = Paper()
+        self.state: State = Unopened(DEFAULT)
+        self.requests: deque[Ask] = deque()
+        self.wakes: list[WakeAt] = []
+        self.do(BeginGeneration())
+        self.runs: list[RunId] = []
+        for number in range(1, runs + 1):
+            self.do(Enqueue(f"Message-ID: <{number}@x>\r\nFrom: a@example.com\r\n\r\n".encode()))
+            self.do(Claim(number))
+            self.runs.append(self.do(TakeUp(arrival=number, start=START)).value)
+        self.paper.taken()
+
+    def open(self) -> None:
+        """A scheduler begins, at this repository and time."""
+        self.state = Unopened(DEFAULT)
+        self.requests.clear()
+        self.wakes.clear()
+        self.paper.taken()
+        self.tell(self.paper.snapshot())
+
+    def at(self, wall: int) -> None:
+        """It is this late now, in milliseconds after the morning; nobody has been woken."""
+        self.paper.now = Now(MORNING + wall, self.paper.now.mono)
+
+    def tell(self, message: Any) -> None:
+        """One message, and its effects sorted."""
+        following = advance(self.state, message, self.paper.now)
+        self.state = following.state
+        for effect in following.effects:
+            match effect:
+                case Ask():
+                    self.requests.append(effect)
+                case WakeAt():
+                    self.wakes.append(effect)
+                case _:
+                    raise AssertionError(effect)
+
+    def wake(self) -> None:
+        """The newest wake-up comes."""
+        self.tell(self.wakes[-1].message)
+
+    def child(self, *events: ev.AnyEvent, run: int = 0) -> None:
+        """The child appends, and the scheduler hears of it."""
+        self.do(Append(by=WorkflowProcess(Generation(1)), run=self.runs[run], events=events))
+        self.stream()
+
+    def stream(self) -> None:
+        """What was published, told."""
+        for message in self.paper.taken():
+            self.tell(message)
+
+    def answer(self, result: Any = None) -> Any:
+        """Carry out the oldest request, tell facts and answer; the result."""
+        request = self.requests.popleft()
+        found = self.paper.submit(request.what) if result is None else result
+        self.stream()
+        self.tell(Outcome(request.correlation, found))
+        return found
+
+    def fired(self) -> list[tuple[str, str]]:
+        """What is asked to be fired, as (run's number, timer)."""
+        return [(request.what.run.split("_")[1], request.what.events[0].timer) for request in self.requests]  # type: ignore[union-attr]  # appends only
+
+    def do(self, what: Any) -> Done:
+        """Somebody's operation, which must pass; nothing is told."""
+        result = self.paper.submit(what)
+        assert isinstance(result, Done), result
+        return result
+
+
+def timer(call: str, seconds: float, name: str = "") -> ev.TimerSet:
+    """A timer is set."""
+    return ev.TimerSet(call=CallId(call), timer=name or call, delay=seconds, seen=1)
