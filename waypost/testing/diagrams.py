@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from waypost.acting import Next
-from waypost.testing import childhood, supervision
+from waypost.testing import childhood, dispatching, supervision
 
 LEGEND = """
 In the table: a name is the state that follows, **·** means handled without leaving the state, and an empty field that
@@ -17,18 +17,28 @@ the message is ignored there on purpose.
 """
 
 
+def by_type(state: Any) -> str:
+    """A state is its class."""
+    return type(state).__name__
+
+
 def draw(
-    title: str, words: str, states: Iterable[Any], messages: Mapping[str, Any], step: Callable[[Any, Any], Next[Any]]
+    title: str,
+    words: str,
+    states: Iterable[Any],
+    messages: Mapping[str, Any],
+    step: Callable[[Any, Any], Next[Any]],
+    named: Callable[[Any], str] = by_type,
 ) -> str:
     """A page: a mermaid diagram of the arrows, then the whole grid of states and messages."""
     arrows: dict[tuple[str, str], list[str]] = {}
     columns: dict[str, list[str]] = {}
     for state in states:
-        name = type(state).__name__
+        name = named(state)
         cells = columns.setdefault(name, ["" for _ in messages])
         for row, (label, message) in enumerate(messages.items()):
             following = step(state, message)
-            target = type(following.state).__name__
+            target = named(following.state)
             if target != name:
                 known = arrows.setdefault((name, target), [])
                 if label not in known:
@@ -62,6 +72,23 @@ def pages() -> dict[str, str]:
             childhood.STATES,
             childhood.MESSAGES,
             childhood.step,
+        ),
+        "dispatch_session.md": draw(
+            "A run and the child: the session",
+            "Drawn from `actors/logic/dispatch_session.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Away, Pending, Away, Opening is the way in: RunResumed is asked for, committed, durable.",
+            dispatching.sessions(),
+            dispatching.SESSION_MESSAGES,
+            dispatching.apply,
+            dispatching.session,
+        ),
+        "dispatch_errand.md": draw(
+            "A run's mail: the errand",
+            "Drawn from `actors/logic/dispatch_queue.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
+            dispatching.errands(),
+            dispatching.ERRAND_MESSAGES,
+            dispatching.apply,
+            dispatching.errand,
         ),
     }
 

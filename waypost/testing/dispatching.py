@@ -1,0 +1,195 @@
+"""A run's two small machines in dispatch, each state reached the way it is reached at work; for pictures and grids."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw
+
+from actors.logic.dispatch import Open, advance
+from actors.logic.dispatch_card import Card
+from actors.messages import GenerationDown, GenerationUp, Woken
+from ipc.messages import RunLogCredit
+from substrate.messages import (
+    Appended,
+    Claimed,
+    Committed,
+    Consumed,
+    Done,
+    Durable,
+    LogPage,
+    Outcome,
+    Recorded,
+    Refused,
+    Withheld,
+)
+from waypost.acting import Next
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import CallId, Generation
+from waypost.model.limits import Limits
+from waypost.testing.dispatch_bench import CHILD, NOW, RUN, Bench, receiving, step
+
+Make = Callable[[Open], Any]
+"""A message that fits a state: one with its correlations and positions."""
+NOTHING = Woken(-1)
+
+
+def apply(state: Open, make: Make) -> Next[Any]:
+    """Advance; Any, as a picture doesn't care which state follows."""
+    return advance(state, make(state), NOW)
+
+
+def session(state: Open) -> str:
+    """The name of the run's session."""
+    card = state.cards.get(RUN)
+    return "Away" if card is None else type(card.session).__name__
+
+
+def errand(state: Open) -> str:
+    """The name of the run's errand."""
+    card = state.cards.get(RUN)
+    return "Free" if card is None else type(card.errand).__name__
+
+
+def _open(bench: Bench) -> Open:
+    assert isinstance(bench.state, Open)
+    return bench.state
+
+
+def _waiting(limits: Limits | None = None) -> Bench:
+    """A run with a step under way whose child has gone."""
+    bench = Bench(limits)
+    bench.up()
+    bench.mail()
+    bench.settle()
+    bench.child(1, step("r1#1"))
+    bench.flush()
+    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    return bench
+
+
+def sessions() -> tuple[Open, ...]:
+    """Every state of a session."""
+    away, pending, resumed, opening, live = (_waiting() for _ in range(5))
+    for bench in (pending, resumed, opening, live):
+        bench.up()
+    denied, postponed = _waiting(), _waiting()
+    for bench, result in ((denied, Refused("paused", ".")), (postponed, Withheld("."))):
+        bench.up()
+        bench.answer(result)
+    resumed.answer()
+    opening.answer()
+    opening.flush()
+    live.settle()
+    feeding, full = (_waiting(Limits(page=1, page_credit=credit)) for credit in (2, 1))
+    for bench in (feeding, full):
+        bench.up()
+        bench.answer()
+        bench.flush()
+        bench.answer()
+    return tuple(map(_open, (away, pending, resumed, denied, postponed, opening, feeding, full, live)))
+
+
+def errands() -> tuple[Open, ...]:
+    """Every state of an errand: a mail, and a run that waits for it."""
+    benches = [Bench() for _ in range(4)]
+    for bench in benches:
+        bench.up()
+        bench.mail()
+        bench.settle()
+        bench.child(1, receiving("r1#1"))
+        bench.flush()
+    free, asked, answered, later = benches
+    for bench in (asked, answered, later):
+        bench.mail(2, to="<m1@x>")
+    claim = answered.requests.popleft()
+    answered.tell(Outcome(claim.correlation, answered.paper.submit(claim.what)))
+    later.answer(Withheld("."))
+    return tuple(map(_open, (free, asked, answered, later)))
+
+
+def _card(state: Open) -> Card:
+    return state.cards[RUN]
+
+
+def _outcome(result: Any, machine: Callable[[Card], Any]) -> Make:
+    def make(state: Open) -> Any:
+        correlation = getattr(machine(_card(state)), "correlation", None)
+        return NOTHING if correlation is None else Outcome(correlation, result)
+
+    return make
+
+
+def _committed(event: ev.AnyEvent) -> Make:
+    def make(state: Open) -> Any:
+        before = _card(state).run
+        ledger = fold.ledger(before) if isinstance(before, fold.Driven | fold.Parked | fold.Paused) else None
+        if ledger is None:
+            return NOTHING
+        numbered, raw = ev.stored(event, seq=ledger.seq + 1, at="", prev="")
+        try:
+            after = fold.evolve(before, numbered, run_id=RUN)  # type: ignore[arg-type]  # a live run, as was just seen
+        except fold.Illegal:
+            return NOTHING
+        return _facts(Appended(RUN, (Recorded(numbered, raw),), after))(state)
+
+    return make
+
+
+def _facts(fact: Any) -> Make:
+    return lambda state: Committed(state.position + 1, state.position + 1, (fact,))
+
+
+def _page(*, last: bool) -> Make:
+    def make(state: Open) -> Any:
+        card = _card(state)
+        if not hasattr(card.session, "correlation") or type(card.session).__name__ == "Pending":
+            return NOTHING
+        count = card.seq - getattr(card.session, "sent", 0) if last else 1
+        return Outcome(card.session.correlation, Done(0, LogPage(RUN, (b"{}",) * count, card.seq)))
+
+    return make
+
+
+def _always(message: Any) -> Make:
+    return lambda _state: message
+
+
+def _pending(result: Any) -> Make:
+    answer = _outcome(result, lambda card: card.session)
+    return lambda state: answer(state) if session(state) == "Pending" else NOTHING
+
+
+COMING: dict[str, Make] = {
+    "GenerationUp": _always(GenerationUp(Generation(3), CHILD)),
+    "GenerationUp, broken": _always(GenerationUp(Generation(3), CHILD, "SyntaxError")),
+    "GenerationDown": _always(GenerationDown(Generation(9), unexpected=True)),
+    "Durable": lambda state: Durable(state.position),
+    "Woken": lambda state: Woken(state.alarm or 0),
+}
+
+SESSION_MESSAGES: dict[str, Make] = {
+    **COMING,
+    "RunResumed committed": _committed(ev.RunResumed(generation=Generation(2))),
+    "another event committed": _committed(
+        ev.StepCompleted(call=CallId("r1#1"), output=ev.Value(inline=Raw(b"1"))),
+    ),
+    "RunPaused committed": _committed(ev.RunPaused(code="operator")),
+    "RunFailed committed": _committed(ev.RunFailed(error=ev.Fault(type="X", message="x"))),
+    "it is done": _pending(Done(0)),
+    "it is refused": _pending(Refused("paused", ".")),
+    "it is withheld": _pending(Withheld(".")),
+    "a page": _page(last=False),
+    "the last page": _page(last=True),
+    "credit": _always(RunLogCredit(run=RUN)),
+}
+
+ERRAND_MESSAGES: dict[str, Make] = {
+    **COMING,
+    "it is done": lambda state: _outcome(Done(state.position + 1), lambda card: card.errand)(state),
+    "it is refused": _outcome(Refused("not-queued", "."), lambda card: card.errand),
+    "it is withheld": _outcome(Withheld("."), lambda card: card.errand),
+    "Claimed committed": _facts(Claimed(2, 1)),
+    "Consumed committed": _facts(Consumed(2, RUN)),
+    "the wait was abandoned": _committed(ev.SignalAwaitAbandoned(call=CallId("r1#1"))),
+}
