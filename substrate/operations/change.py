@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from substrate.messages import Claimed, Fact, OutboxAdded, Queued, Refused
+from substrate.messages import Fact, OutboxAdded, Queued, Refused
 from substrate.principals import Name
 from substrate.routing import Runs, Standing, Threads
 from substrate.runlog import Known, Tree
@@ -19,7 +19,7 @@ from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now, stamp
 
-__all__ = ["Change", "Claimed", "Context", "Decided", "Hold", "Item", "Refused", "Settled", "View", "plain"]
+__all__ = ["Change", "Context", "Decided", "Hold", "Item", "Refused", "Settled", "View", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
