@@ -189,3 +189,13 @@ def test_the_run_knows_the_mails_it_may_read_and_its_thread() -> None:
     assert now.received == ("<1@x>", "<2@x>")
     assert now.sent == {"<ask@x>"}
     assert now.unsent == {3: A}
+
+
+def test_a_park_shows_that_a_run_came_through() -> None:
+    """Exits before it are forgotten (storage §5, Attempts)."""
+    wait = ev.SignalAwaited(call=A, park="input", seen=2)
+    resumed = ev.RunResumed(generation=Generation(2), attempt=2)
+    before, after = ledger(fold([STARTED, resumed])), ledger(fold([STARTED, resumed, wait]))
+    assert before is not None
+    assert after is not None
+    assert (before.attempts, after.attempts) == (2, 0)

@@ -232,7 +232,9 @@ def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | En
     if isinstance(event, ev.RunPaused):
         return Paused(after, event.code, event.detail)
     idle = not after.steps and after.seen >= after.drive and (after.waits or after.timers)
-    return Parked(after) if idle else Driven(after)
+    if not idle:
+        return Driven(after)
+    return Parked(_copy(after, attempts=0) if after.attempts else after)  # it came through: exits count anew
 
 
 # --- by event ------------------------------------------------------------------------------------------------------

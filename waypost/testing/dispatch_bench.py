@@ -49,6 +49,7 @@ class Bench:
         self.requests: deque[Ask] = deque()
         self.sent: list[Any] = []
         self.wakes: list[WakeAt] = []
+        self._published: list[Any] = []
         self.tell(self.paper.snapshot())
 
     def tell(self, message: Any) -> None:
@@ -69,7 +70,14 @@ class Bench:
     def stream(self) -> None:
         """What the substrate has published, told."""
         for message in self.paper.taken():
+            self._published.append(message)
             self.tell(message)
+
+    def published(self) -> list[Any]:
+        """What the substrate has published since this was last called, all of it told."""
+        self.stream()
+        published, self._published = self._published, []
+        return published
 
     def do(self, what: Any) -> Any:
         """Somebody else's operation, with its facts told."""
