@@ -10,14 +10,15 @@ from typing import Any
 import pykka
 import pytest
 
-from actors import DispatchActor, SupervisorActor
+from actors import DispatchActor, SupervisorActor, TerminalBroadcasterActor
 from actors.child_process import ChildCommand
-from actors.messages import Describe, Description, Forward, Start, StateChanged, Stop
+from actors.messages import Describe, Description, Forward, SeenQueued, Start, StateChanged, Stop, WatchRun
+from substrate.actor import SubstrateActor
 from substrate.disk import Disk
 from substrate.keys import SigningKey
 from substrate.messages import Accepted, Done, Durable, Enqueue, GenerationBegun, Snapshot, Withheld
 from substrate.messages import Committed as Visible
-from waypost.acting import Ref
+from waypost.acting import ActorEnded, Ref
 from waypost.host.clock import SystemClock
 from waypost.host.crew import HostCrew, MailKey, Ports
 from waypost.host.datadir import DataDir, lay_out, prepare
@@ -126,9 +127,18 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
     deployment.close()
 
 
-def one(kind: type[pykka.Actor]) -> Ref:
-    """The only actor of this class that lives at this moment."""
-    (ref,) = pykka.ActorRegistry.get_by_class(kind)
+def one(kind: type[pykka.Actor]) -> Ref | None:
+    """The only actor of this class that lives at this moment; None where there isn't one."""
+    refs = pykka.ActorRegistry.get_by_class(kind)
+    assert len(refs) <= 1, "two of one role at once"
+    return refs[0] if refs else None
+
+
+def break_(kind: type[pykka.Actor]) -> Ref:
+    """Have the only actor of this class fail, by a message that nobody may send it."""
+    ref = one(kind)
+    assert ref is not None
+    ref.tell(object())
     return ref
 
 
@@ -233,8 +243,7 @@ def test_one_for_all_when_an_actor_fails(deployment: Deployment) -> None:
     deployment.start(scripted(SERVE))
     before = deployment.until("running")
     deployment.enqueue(1)
-    dispatch = one(DispatchActor)
-    dispatch.tell(object())
+    dispatch = break_(DispatchActor)
     assert "dispatch failed" in deployment.until("starting", "failed").reason
     after = deployment.until("running")
     assert after.generation == 2
@@ -245,12 +254,30 @@ def test_one_for_all_when_an_actor_fails(deployment: Deployment) -> None:
     assert again.value.outcome == "already-present"
 
 
+def test_the_broadcaster_is_replaced_under_a_running_child(deployment: Deployment) -> None:
+    """Same child, same generation; whoever watched goes on watching, without asking again."""
+    supervisor = deployment.start(scripted(SERVE))
+    before = deployment.until("running")
+    watcher = Listener()
+    try:
+        supervisor.tell(WatchRun(None, watcher.ref))
+        deployment.enqueue(1)
+        assert watcher.next(SeenQueued).arrival == 1
+        broadcaster = break_(TerminalBroadcasterActor)
+        eventually(lambda: one(TerminalBroadcasterActor) not in {None, broadcaster}, "it was replaced")
+        deployment.enqueue(2)
+        assert watcher.next(SeenQueued).arrival == 2
+    finally:
+        watcher.stop()
+    assert request(supervisor, Describe(), timeout=PATIENCE) == before
+
+
 def test_three_failures_in_a_minute_leave_it_down(deployment: Deployment) -> None:
     """Starting again doesn't repair the host's own code; whoever sends mail is told why it is withheld."""
     deployment.start(scripted(SERVE))
     for _ in range(3):
         deployment.until("running")
-        one(DispatchActor).tell(object())
+        break_(DispatchActor)
     down = deployment.until("down", "host-fault")
     assert "3 actors failed" in down.reason
     eventually(lambda: not pykka.ActorRegistry.get_by_class(DispatchActor), "the crew has ended")
@@ -296,8 +323,9 @@ def test_a_supervisor_that_fails_leaves_no_crew_behind(deployment: Deployment) -
     supervisor = deployment.start(scripted(SERVE))
     pid = deployment.until("running").pid
     supervisor.tell(object())
-    eventually(lambda: not supervisor.is_alive(), "the supervisor failed")
-    eventually(lambda: not pykka.ActorRegistry.get_by_class(DispatchActor), "its crew ended")
+    assert deployment.host.next(ActorEnded).failure
+    assert not pykka.ActorRegistry.get_by_class(DispatchActor)
+    assert not pykka.ActorRegistry.get_by_class(SubstrateActor)
     assert pid is not None
     eventually(lambda: not alive(pid), "its child ended")
     deployment.start(scripted(SERVE))

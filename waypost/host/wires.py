@@ -28,6 +28,8 @@ AHEAD = 512 * 1024
 """What may be on its way to a child's actor, for each channel, before that channel is left alone for a while."""
 PER_READ = 1024
 """What a message costs beside its bytes: a child that writes single bytes fills the mailbox no faster."""
+SETTLE = AHEAD // 8
+"""So much is dealt with before the I/O thread is told: not every small frame wakes it twice."""
 LAST_WORDS = 1024 * 1024
 """What is read of a channel after its process has ended; a pipe or a socket holds less."""
 CLOSE_DEADLINE = 10.0
@@ -74,7 +76,7 @@ _Command: TypeAlias = _Adopt | _Send | _Signal | _Taken | _Release | _Close
 
 
 class ChildWire:
-    """One child's descriptors. Its methods post; its fields are the I/O thread's alone."""
+    """One child's descriptors. Its methods post; its public fields are the I/O thread's alone."""
 
     def __init__(self, wires: "Wires", spawned: Spawned, owner: Ref) -> None:
         self._wires = wires
@@ -88,6 +90,7 @@ class ChildWire:
         }
         """Channels that haven't come to their end, with their descriptors."""
         self.ahead = dict.fromkeys(self.open, 0)
+        self._owed = dict.fromkeys(self.open, 0)
         self.unsent: deque[tuple[memoryview, bool]] = deque()
         self.unsent_bytes = 0
 
@@ -100,8 +103,11 @@ class ChildWire:
         self._wires.post(_Signal(self, number))
 
     def taken(self, channel: str, size: int) -> None:
-        """One ``BytesCame`` of this size has been dealt with."""
-        self._wires.post(_Taken(self, channel, size))
+        """One ``BytesCame`` of this size has been dealt with; for the owner alone."""
+        owed = self._owed[channel] + size + PER_READ
+        self._owed[channel] = 0 if owed >= SETTLE else owed
+        if owed >= SETTLE:
+            self._wires.post(_Taken(self, channel, owed))
 
     def release(self) -> None:
         """The owner is gone: kill what still runs, reap it, close everything."""
@@ -178,7 +184,7 @@ class Wires:
                         self._woken.recv(4096)
                     continue
                 wire, channel = key.data
-                if wire.spawned.pid not in self._children:
+                if not self._has(wire):
                     continue  # ended earlier in this round
                 if channel == "pidfd":
                     self._ended(wire)
@@ -205,10 +211,14 @@ class Wires:
                 case _Adopt(wire):
                     self._adopted(wire)
                 case _Send() | _Signal() | _Taken() | _Release():
-                    if command.wire.spawned.pid in self._children:  # else it came too late
+                    if self._has(command.wire):  # else it came too late
                         self._about(command)
                 case _:
                     assert_never(command)
+
+    def _has(self, wire: ChildWire) -> bool:
+        # By identity: the same pid may be another child's by now.
+        return self._children.get(wire.spawned.pid) is wire
 
     def _about(self, command: _Send | _Signal | _Taken | _Release) -> None:
         wire = command.wire
@@ -223,7 +233,7 @@ class Wires:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(wire.spawned.pidfd, command.number)
             case _Taken():
-                wire.ahead[command.channel] -= command.size + PER_READ
+                wire.ahead[command.channel] -= command.size
                 self._watch(wire, command.channel)
             case _Release():
                 wire.owner = None

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from actors.child_process import ChildCommand, ChildProcessActor
 from actors.messages import ChildExited, Launch, Peers
+from ipc.spawn import Spawned
 from waypost.acting import Ref
 from waypost.host.clock import SystemClock
-from waypost.host.wires import Wires
+from waypost.host.wires import ChildWire, Wires
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.testing.listener import Listener
@@ -46,6 +47,7 @@ class ChildStage:
         self.parent, self.substrate, self.dispatch, self.broadcaster = (Listener() for _ in range(4))
         self.output: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.children: list[Ref] = []
+        self.adopted: list[ChildWire] = []
 
     def child(
         self, prefix: tuple[str, ...], *, limits: Limits = LIMITS, environment: Mapping[str, str] = os.environ
@@ -63,7 +65,7 @@ class ChildStage:
             Generation(len(self.children) + 1),
             Peers(self.substrate.ref, self.dispatch.ref, self.broadcaster.ref),
             command=command,
-            wires=self.wires,
+            wires=self,
             clock=self.clock,
             parent=self.parent.ref,
             limits=limits,
@@ -71,6 +73,12 @@ class ChildStage:
         self.children.append(ref)
         ref.tell(Launch())
         return ref
+
+    def adopt(self, spawned: Spawned, owner: Ref) -> ChildWire:
+        """As the I/O thread does it, and the wire is kept for tests that know too much."""
+        wire = self.wires.adopt(spawned, owner)
+        self.adopted.append(wire)
+        return wire
 
     def printed(self, *, until: bytes) -> bytes:
         """What children wrote, up to and including these bytes."""
