@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from actors.messages import Ask, WakeAt
+from actors.effects import Ask
+from actors.messages import WakeAt
 from substrate.messages import Submit
 from waypost.acting import Ref
 from waypost.shell import Shell, tell

@@ -9,17 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from ipc.messages import RunLogCredit, ToChild
-from substrate.messages import (
-    Committed,
-    Durable,
-    Operation,
-    Outcome,
-    Question,
-    Recorded,
-    Ref,
-    Snapshot,
-    Stage,
-)
+from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 
@@ -404,12 +394,3 @@ class WakeAt:
     message: Any
     mono: float | None = None
     wall: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Effect: hand this to the substrate; the answer comes back to this actor as ``Outcome`` at ``stage``."""
-
-    correlation: int
-    what: Operation | Question
-    stage: Stage

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from actors.effects import Ask
 from actors.logic.dispatch_card import Child, Up
-from actors.messages import Ask, Send, WakeAt, Woken
+from actors.messages import Send, WakeAt, Woken
 from ipc.messages import ToChild
 from substrate.messages import Operation, Question, Stage, Start
 from waypost.acting import Tell

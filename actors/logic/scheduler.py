@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from actors.effects import Ask
 from actors.errors import OutOfTurn
-from actors.messages import Ask, SchedulerMessage, WakeAt, Woken
+from actors.messages import SchedulerMessage, WakeAt, Woken
 from substrate.messages import (
     Append,
     Appended,

@@ -12,10 +12,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.effects import Ask
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_turn import Desk
-from actors.messages import Ask, GenerationDown, GenerationUp, Send, WakeAt
+from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunLogCredit, RunStart
 from substrate.messages import (
     Append,

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from actors.effects import Ask
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_card import Up
 from actors.logic.dispatch_turn import Desk
-from actors.messages import Ask, GenerationUp, Send, WakeAt
+from actors.messages import GenerationUp, Send, WakeAt
 from ipc.messages import RunStart
 from substrate.messages import (
     Append,

@@ -3,8 +3,9 @@
 from collections import deque
 from typing import Any
 
+from actors.effects import Ask
 from actors.logic.scheduler import State, Unopened, advance
-from actors.messages import Ask, WakeAt
+from actors.messages import WakeAt
 from substrate.messages import (
     Append,
     BeginGeneration,
