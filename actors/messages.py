@@ -141,7 +141,10 @@ class ChildReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitReason:
-    """How a child ended: exit status, signal by name, or why it never began; and the last lines it wrote to stderr."""
+    """How a child ended: exit status or signal by name; ``failure``: why it never began, or why the host ended it.
+
+    ``stderr``: the last lines that it wrote there, made safe to show.
+    """
 
     status: int | None = None
     signal: str = ""
@@ -188,19 +191,8 @@ class Woken:
     token: int
 
 
-SupervisorMessage: TypeAlias = (
-    Start
-    | Stop
-    | Forward
-    | Asked
-    | ChildReady
-    | ChildExited
-    | ChannelViolated
-    | WatchRun
-    | Woken
-    | Outcome
-    | ActorEnded
-)
+NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated
+SupervisorMessage: TypeAlias = Start | Stop | Forward | Asked | NewsOfChild | WatchRun | Woken | Outcome | ActorEnded
 
 
 # --- child process -------------------------------------------------------------------------------------------------
@@ -270,20 +262,8 @@ class Written:
     """A frame whose departure was to be reported has left for the child."""
 
 
-ChildProcessMessage: TypeAlias = (
-    Launch
-    | Send
-    | Terminate
-    | Peers
-    | Spawned
-    | SpawnFailed
-    | BytesCame
-    | ProcessEnded
-    | Stalled
-    | Written
-    | Woken
-    | Outcome
-)
+NewsOfProcess: TypeAlias = Spawned | SpawnFailed | BytesCame | ProcessEnded | Stalled | Written
+ChildProcessMessage: TypeAlias = Launch | Send | Terminate | Peers | NewsOfProcess | Woken | Outcome
 
 
 # --- dispatch ------------------------------------------------------------------------------------------------------
