@@ -1,0 +1,124 @@
+"""What a workflow file declares is asked of a child; what it does wrong is said with the line, and harms nobody."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from waypost.host.describe import describe, describe_all
+from waypost.host.errors import BadWorkflow, NotOurs, Taken
+from waypost.host.own import PACKAGES, check_own
+
+WORKFLOW = '''
+from waypost import Mail, Workflow
+
+{name} = Workflow("{name}", address="{name}@example.com", mail_to=["boss@example.com"], env=["TOKEN"])
+
+@{name}.step
+def size(mail: Mail) -> int:
+    """Count."""
+    return len(mail.text)
+
+@{name}.run
+async def go(mail: Mail) -> str:
+    """Nothing to do."""
+    return mail.subject
+'''
+GOOD = WORKFLOW.format(name="plain")
+
+
+def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:
+    """The host knows it without ever importing it."""
+    file = tmp_path / "plain.py"
+    file.write_text(f"print('noise on stdout')\n{GOOD}")
+    found = describe(file, timeout=30, environment=os.environ)
+    spec = found.spec
+    assert (spec.name, spec.address, spec.steps, spec.runs) == ("plain", "plain@example.com", ("size",), "thread")
+    assert (spec.mail_to, spec.env) == (("boss@example.com",), ("TOKEN",))
+    assert found.arguments == ("--root", str(tmp_path), "--module", "plain", "--sha256", spec.code)
+
+
+BROKEN = {
+    "missing.py": (None, "no file"),
+    "absent.py": ("import nosuchthing\n", "absent.py line 1: ModuleNotFoundError"),
+    "syntax.py": ("x = 1\ndef f(:\n", "syntax.py line 2"),
+    "raises.py": ("x = 1\n\nraise RuntimeError('not today')\n", "raises.py line 3: RuntimeError: not today"),
+    "exits.py": ("import sys\nsys.exit(3)\n", "exits.py line 2: SystemExit"),
+    "dies.py": ("import os\nos.write(2, b'bye')\nos._exit(3)\n", "exit status 3)\n    bye"),
+    "empty.py": ("", "has no Workflow"),
+    "two.py": (GOOD + WORKFLOW.format(name="other"), "plain, other"),
+    "norun.py": ("from waypost import Workflow\nx = Workflow('x', address='x@example.com')\n", "no run function"),
+    "badname.py": ("from waypost import Workflow\nx = Workflow('X Y', address='x@example.com')\n", "'X Y'"),
+    "badaddress.py": ("from waypost import Workflow\nx = Workflow('x', address='nobody')\n", "'nobody'"),
+    "notes.txt": ("", "notes.txt can't be imported"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_cannot_be_deployed_says_why(tmp_path: Path, name: str) -> None:
+    """The reason and the line, as its author needs them."""
+    text, says = BROKEN[name]
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(BadWorkflow) as refused:
+        describe(tmp_path / name, timeout=30, environment=os.environ)
+    assert says in refused.value.message
+    assert name in refused.value.message
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("package", ["actors", "substrate", "ipc", "waypost"])
+@pytest.mark.parametrize("form", ["folder", "file"])
+def test_a_neighbour_that_would_hide_ours_is_refused_by_name(tmp_path: Path, package: str, form: str) -> None:
+    """Say it instead of suffering it."""
+    (tmp_path / "plain.py").write_text(GOOD)
+    if form == "folder":
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("")
+    else:
+        (tmp_path / f"{package}.py").write_text("")
+    with pytest.raises(BadWorkflow, match=f"would hide the host's own {package}; please rename it"):
+        describe(tmp_path / "plain.py", timeout=30, environment=os.environ)
+
+
+def test_an_import_that_never_ends_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    """Its own child holds the pipes; nobody waits for that one either."""
+    file = tmp_path / "slow.py"
+    file.write_text("import subprocess, time\nsubprocess.Popen(['sleep', '300'])\ntime.sleep(300)\n")
+    began = time.monotonic()
+    with pytest.raises(BadWorkflow, match=r"more than 1 s"):
+        describe(file, timeout=1, environment=os.environ)
+    assert time.monotonic() - began < 200  # it did not wait for the sleepers
+
+
+def test_user_code_sees_none_of_the_hosts_environment(tmp_path: Path) -> None:
+    """Secrets in the environment of whoever starts the host are not the file's business."""
+    file = tmp_path / "peek.py"
+    file.write_text("import os\nraise RuntimeError(sorted(os.environ))\n")
+    with pytest.raises(BadWorkflow) as refused:
+        describe(file, timeout=30, environment={**os.environ, "SECRET_TOKEN": "x"})
+    assert "SECRET_TOKEN" not in refused.value.message
+
+
+def test_two_files_may_not_claim_one_name_or_address(tmp_path: Path) -> None:
+    """Each is named beside the other."""
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+    first.write_text(GOOD)
+    second.write_text(GOOD)
+    with pytest.raises(Taken, match=r"second.py: the name 'plain' is taken by .*first.py"):
+        describe_all([first, second], timeout=30, environment=os.environ)
+    second.write_text(WORKFLOW.format(name="other").replace("other@", "plain@"))
+    with pytest.raises(Taken, match=r"second.py: the address 'plain@example.com' is taken by .*first.py"):
+        describe_all([first, second], timeout=30, environment=os.environ)
+
+
+def test_packages_of_another_distribution_are_refused() -> None:
+    """Their names are plain: a distribution that brings an ``ipc`` of its own overwrites ours without a word."""
+    ours = {package: ["waypost", "waypost"] for package in PACKAGES}
+    check_own(ours)
+    check_own()
+    for owners in (["waypost", "somebody"], ["somebody"], []):
+        with pytest.raises(NotOurs, match="'ipc'") as refused:
+            check_own({**ours, "ipc": owners})
+        assert "environment of its own" in refused.value.hint
