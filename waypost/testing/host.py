@@ -1,0 +1,160 @@
+"""A host for crash tests: the real one, on a disk that records, is slow, or kills at the n-th durable flush.
+
+    python -m waypost.testing.host FILE… --data DIR [--limits JSON] [--print] [--record FILE] [--sync-takes SECONDS]
+        [--die-after-sync N]… [--die-before-sync N]… [--kill-child-after-sync N]…
+
+It prints ``ready`` once its API listens; with ``--print`` every line of the timeline, as ISO 8601 time, tab, text. A
+kill after the n-th sync comes when the data of that flush is durable and nobody has been told: no answer, no mail and
+no step's body that waits for it has left. Nothing in the product knows of any of this: the disk is its only seam.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from waypost.host.app import Config, Host
+from waypost.host.describe import describe_all
+from waypost.host.errors import HostError
+from waypost.host.guard import hide
+from waypost.model.limits import DEFAULT, Limits
+from waypost.testing.disks import RecordingDisk
+
+READY = "ready"
+KILLED = "killed"
+"""Begins the line that says which child was killed after which flush."""
+FLUSHES = "flushes"
+"""The last line of a host that was stopped: this word and how many flushes it made durable."""
+_ENDING = {signal.SIGTERM, signal.SIGINT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """When what happens, in numbers of journal syncs since the host began; the first is 1. ``takes``: seconds each."""
+
+    die_before: Collection[int] = ()
+    die_after: Collection[int] = ()
+    kill_child_after: Collection[int] = ()
+    takes: float = 0.0
+
+
+class KillingDisk(RecordingDisk):
+    """Counts the flushes of all journals, and kills at the chosen ones.
+
+    Before a sync: its bytes are written, but nothing says that they are durable. After it: they are, and nobody has
+    been told; a child that is to die then is dead before anybody is.
+    """
+
+    def __init__(self, record: str | Path, moments: Moments) -> None:
+        super().__init__(record)
+        self._moments = moments
+        self._waiting = threading.Event()
+        self.flushes = 0
+
+    def sync_data(self, descriptor: int, path: str, size: int) -> None:
+        """Make a flush durable, with what is to happen before and after."""
+        self.flushes += 1
+        moments = self._moments
+        if moments.takes:
+            self._waiting.wait(moments.takes)  # never set: a disk that takes its time
+        if self.flushes in moments.die_before:
+            die()
+        super().sync_data(descriptor, path, size)
+        if self.flushes in moments.die_after:
+            die()
+        if self.flushes in moments.kill_child_after:
+            for pid in kill_children(os.getpid()):
+                write(f"{KILLED} {pid} after flush {self.flushes}")
+
+
+def die() -> None:
+    """End this process by kill -9; doesn't return."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    signal.pause()
+
+
+def children_of(parent: int) -> tuple[int, ...]:
+    """The processes that a process has started and not reaped, by proc(5)."""
+    found: list[int] = []
+    for file in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found.extend(int(pid) for pid in file.read_text(encoding="ascii").split())
+    return tuple(found)
+
+
+def kill_children(parent: int) -> tuple[int, ...]:
+    """Do kill -9 of every child of this process; their pids, once they are dead. Their owner is left to reap them."""
+    killed: list[int] = []
+    for pid in children_of(parent):
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return tuple(killed)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until SIGTERM, or until the host gives up (exit status 1)."""
+    options = _parser().parse_args(arguments)
+    # Before any thread begins, so that none of them is interrupted: the main thread alone takes these up.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    hide()
+    reasons: list[str] = []
+
+    def give_up(error: HostError) -> None:
+        reasons.append(error.message)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    limits = msgspec.convert(msgspec.json.decode(options.limits), Limits)
+    moments = Moments(
+        die_before=frozenset(options.die_before_sync),
+        die_after=frozenset(options.die_after_sync),
+        kill_child_after=frozenset(options.kill_child_after_sync),
+        takes=options.sync_takes,
+    )
+    disk = KillingDisk(options.record, moments)
+    config = Config(
+        data=options.data,
+        described=describe_all(options.files, timeout=DEFAULT.ready_deadline, environment=os.environ),
+        command=("python", "-m", "waypost.testing.host", *arguments),
+        environment=dict(os.environ),
+        limits=limits,
+        say=(lambda at, text: write(f"{at}\t{text}")) if options.print else None,
+        give_up=give_up,
+    )
+    with Host.start(config, disk):
+        write(READY)
+        signal.sigwait(_ENDING)
+        failed = tuple(reasons)  # what is told from here on is that it was closed
+    write(f"{FLUSHES} {disk.flushes}")
+    print(*failed, sep="\n", file=sys.stderr, flush=True)  # noqa: T201 - a program's words
+    return 1 if failed else 0
+
+
+def write(line: str) -> None:
+    """One write for a line: what a reader sees of a killed host ends between two lines."""
+    os.write(1, f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m waypost.testing.host", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--data", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--limits", default="{}", metavar="JSON", help="bounds that differ from the defaults")
+    parser.add_argument("--print", action="store_true", help="print the timeline")
+    parser.add_argument("--record", default=os.devnull, metavar="FILE", help="note what is durable, for power_cut")
+    parser.add_argument("--sync-takes", type=float, default=0.0, metavar="SECONDS")
+    for name in ("--die-before-sync", "--die-after-sync", "--kill-child-after-sync"):
+        parser.add_argument(name, type=int, action="append", default=[], metavar="N")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
