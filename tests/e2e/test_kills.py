@@ -1,0 +1,103 @@
+"""kill -9 of the child and of the host, at random moments and right after flushes: the outside can't tell."""
+
+import random
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from waypost.testing.claims import Scene, errands
+from waypost.testing.driver import Kill, Reaper, kill_child, kill_host, play
+from waypost.testing.host import KILLED
+
+pytestmark = pytest.mark.e2e
+
+MakeScene = Callable[[str], Scene]
+Outcomes = dict[str, dict[str, object]]
+KINDS = pytest.mark.parametrize(
+    ("kill", "span"),
+    # Seconds within which the next kill comes: about as long as a play goes on after the one before.
+    [pytest.param(kill_child, 0.4, id="child"), pytest.param(kill_host, 1.0, id="host")],
+)
+
+
+# --- at random moments ---------------------------------------------------------------------------------------------
+
+
+def kill_at_random(scene: MakeScene, undisturbed: Outcomes, kill: Kill, span: float, kills: int, seed: int) -> None:
+    """Play until there were so many kills, at most three a play; compare each play with the undisturbed one."""
+    done = 0
+    for each in count(seed):
+        with scene(f"seed-{each}").explained(f"seed {each}") as here:
+            reaper = Reaper.seeded(kill, each, kills=min(3, kills - done), span=span)
+            done += play(here.place, errands(), reaper=reaper).kills
+            here.check(undisturbed)
+        if done == kills:
+            return
+
+
+@KINDS
+def test_killed_at_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill, span: float) -> None:
+    """The promise of the whole: kill any process at any moment, the run goes on where it was."""
+    kill_at_random(scene, undisturbed.outcomes, kill, span, kills=6, seed=20)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1200)
+@KINDS
+def test_killed_at_forty_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill, span: float) -> None:
+    """The same for longer, at other moments each time; a failure says its seed."""
+    kill_at_random(scene, undisturbed.outcomes, kill, span, kills=40, seed=random.randrange(1 << 30))
+
+
+# --- right after a flush -------------------------------------------------------------------------------------------
+
+
+def host_dies_after(scene: MakeScene, undisturbed: Outcomes, flushes: list[int]) -> int:
+    """One host after the other dies right after the n-th flush of its own life; how many of them did."""
+    with scene("play").explained(f"the hosts die after flushes {flushes}") as here:
+        played = play(here.place, errands(), lives=[("--die-after-sync", str(n)) for n in flushes])
+        here.check(undisturbed)
+    return played.lives - 1
+
+
+def child_dies_after(scene: MakeScene, undisturbed: Outcomes, flushes: list[int]) -> int:
+    """The child dies right after each of these flushes of one host, where there is a child; how often it did."""
+    with scene("play").explained(f"the child dies after flushes {flushes}") as here:
+        options = [word for n in flushes for word in ("--kill-child-after-sync", str(n))]
+        played = play(here.place, errands(), lives=[options])
+        here.check(undisturbed)
+    return sum(line.startswith(KILLED) for lines in played.lines for line in lines)
+
+
+@pytest.mark.parametrize("first", range(1, 18, 2))
+def test_a_host_that_dies_after_a_flush_has_told_nobody_and_loses_nothing(scene, undisturbed, first: int) -> None:
+    """Durable and untold is the narrowest moment: the answer, the mail, the body that waited must still come, once.
+
+    Three kills a play, a third of the play apart: together the rows meet every second flush.
+    """
+    apart = undisturbed.flushes // 3
+    assert apart <= 18, "the play has become longer: add rows"
+    assert host_dies_after(scene, undisturbed.outcomes, [first, apart, apart]) >= 1
+
+
+@pytest.mark.parametrize("first", range(1, 10, 2))
+def test_a_child_that_dies_after_a_flush_is_replaced_and_nothing_is_done_twice(scene, undisturbed, first: int) -> None:
+    """The answer to its write is on the way to a child that is gone; the next generation must not need it.
+
+    Six kills a play, a sixth of the play apart.
+    """
+    apart = undisturbed.flushes // 6
+    assert apart <= 10, "the play has become longer: add rows"
+    assert child_dies_after(scene, undisturbed.outcomes, [first + n * apart for n in range(6)]) >= 1
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("dies_after", [host_dies_after, child_dies_after])
+def test_killed_after_every_single_flush_it_comes_to_the_same(scene, undisturbed, dies_after) -> None:
+    """One kill a play, after each flush that an undisturbed host makes."""
+    killed = 0
+    for n in range(1, undisturbed.flushes + 1):
+        killed += dies_after(lambda _name, n=n: scene(f"after-{n}"), undisturbed.outcomes, [n])
+    assert killed > undisturbed.flushes // 2

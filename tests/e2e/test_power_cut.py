@@ -1,0 +1,121 @@
+"""The power goes while a slow disk is at work: nobody outside knows more than what the disk has kept."""
+
+import random
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from waypost.host.answers import Answered, MailTaken
+from waypost.host.narrate import Narrator
+from waypost.host.timeline import short
+from waypost.model import events as ev
+from waypost.testing.claims import DEPLOYMENT, Scene, errands
+from waypost.testing.disks import power_cut
+from waypost.testing.driver import PATIENCE, HostProcess, Played, Reaper, kill_host, live, play
+from waypost.testing.evidence import Evidence
+
+pytestmark = pytest.mark.e2e
+
+SYNC = 0.015
+"""Seconds that a sync takes here: most cuts hit one, and what was told too early is told while it lasts."""
+SPAN = 2.5
+"""Seconds of a host's life, in which the cut comes; about as long as the play takes on that disk."""
+
+
+def until_the_cut(here: Scene, record: Path, seed: int) -> Played:
+    """Play until the power goes at a random moment; what the outside knows then."""
+    played = Played()
+    reaper = Reaper.seeded(kill_host, seed, kills=1, span=SPAN)
+    host = HostProcess(here.place, ["--record", str(record), "--sync-takes", f"{SYNC:g}"])
+    try:
+        reaper.watch(host)
+        if live(host, errands(), played, time.monotonic() + PATIENCE):
+            host.kill()  # all was done before the moment came: then this is the moment
+            host.end()
+            played.lines.append(host.lines)
+    finally:
+        reaper.close()
+        host.kill()
+        host.end()
+    return played
+
+
+def after_the_cut(here: Scene, record: Path) -> Scene:
+    """The same folder as it is when the power is back: of each journal only what had been synced."""
+    there = Scene(here.folder.with_name(f"{here.folder.name}-after"), here.file)
+    kept = shutil.ignore_patterns("host.sock", f"{DEPLOYMENT}.git")
+    shutil.copytree(here.folder, there.folder, ignore=kept, symlinks=True)
+    if here.data.repo(DEPLOYMENT).exists():
+        power_cut(here.data.repo(DEPLOYMENT), record, there.data.repo(DEPLOYMENT))
+    return there
+
+
+def check_nothing_is_known_that_was_lost(there: Scene, played: Played) -> None:
+    """Whatever is outside, books, mails, acknowledgements, lines of the timeline, is in the log that was left."""
+    outside = (played.acknowledged, there.bodies, there.ledger, there.out)
+    if not there.data.repo(DEPLOYMENT).exists():
+        assert not any(outside)
+        return
+    found = there.evidence()
+    by_run = {story.run: story for story in found.stories.values()}
+    begun = {s.key(e.call) for s in by_run.values() for e in s.events if isinstance(e, ev.StepStarted)}
+    assert {body.key for body in there.bodies} <= begun
+    assert {key for key, _ in there.ledger} <= begun
+    queued = {e.message_id for s in by_run.values() for e in s.events if isinstance(e, ev.MailQueued)}
+    assert {message_id for message_id, _, _ in there.out} <= queued
+    arrivals = {line.entry.arrival: line.entry for line in found.queue}
+    for answer in played.acknowledged.values():
+        match answer:
+            case MailTaken():
+                assert arrivals[answer.arrival].run == answer.run
+            case Answered():
+                log = next(story.events for run, story in by_run.items() if run == answer.run)
+                assert any(isinstance(e, ev.SignalReceived) and e.call == answer.call for e in log)
+            case other:
+                pytest.fail(f"an acknowledgement of another kind: {other}")
+    check_lines(found, [line for lines in played.lines for line in lines if "\t" in line])
+
+
+def check_lines(found: Evidence, lines: list[str]) -> None:
+    """Every line of the timeline tells of something that is there."""
+    told = set()
+    for story in found.stories.values():
+        narrator = Narrator()
+        told |= {f"{e.at}\t{DEPLOYMENT} {short(story.run)}  {narrator.tell(e)}" for e in story.events}
+    for line in lines:
+        if mail := re.search(r"  mail (\d+) from [^ ]+: ", line):
+            assert int(mail[1]) in {queued.entry.arrival for queued in found.queue}, line
+        elif state := re.search(rf"\t{DEPLOYMENT} is (?:running \(generation (\d+)\)|[a-z-]+)", line):
+            assert int(state[1] or 0) <= found.generation, line
+        else:
+            assert line in told
+
+
+def cut(scene: Callable[[str], Scene], undisturbed: dict[str, dict[str, object]], seed: int) -> None:
+    """One cut, the look at what is left, and the rest of the play on it."""
+    with scene(f"seed-{seed}").explained(f"seed {seed}") as here:
+        record = here.folder / "record"
+        played = until_the_cut(here, record, seed)
+        there = after_the_cut(here, record)
+        check_nothing_is_known_that_was_lost(there, played)
+        play(there.place, errands(), played=played)
+        there.check(undisturbed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undisturbed, seed: int) -> None:
+    """Persist, then act: and what is left goes on to the same end."""
+    cut(scene, undisturbed.outcomes, seed)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1200)
+def test_after_forty_power_cuts_nothing_outside_tells_of_what_is_lost(scene, undisturbed) -> None:
+    """The same at other moments each time; a failure says its seed."""
+    first = random.randrange(1 << 30)
+    for seed in range(first, first + 40):
+        cut(scene, undisturbed.outcomes, seed)
