@@ -85,7 +85,7 @@ class MemoryRun:
         self.drive.drop()
 
     def _tell(self) -> None:
-        news = self.log.events[self._told :]
+        news = [event for event, _ in self.log.stored[self._told :]]
         self._told += len(news)
         if news and self.drive.phase is not Phase.LEFT:
             self.drive.committed(news)
