@@ -78,7 +78,7 @@ class Client:
         finally:
             connection.close()
         try:
-            if response.status == http.client.OK:
+            if response.status in {http.client.OK, http.client.ACCEPTED}:
                 return msgspec.json.decode(raw, type=kind)
             problem = msgspec.json.decode(raw, type=Problem)
         except msgspec.MsgspecError as bad:

@@ -80,7 +80,7 @@ class Api:
                 _route("/v1/runs/{run}/events", self.events),
                 _route("/v1/runs/{run}/why", self.why),
                 _route("/v1/verify", self.verify),
-                _route("/v1/mail/{address:path}", self.mail, "POST"),
+                _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
             ],
@@ -160,9 +160,9 @@ async def in_thread(function: Callable[..., T], *arguments: object) -> T:
     return await anyio.to_thread.run_sync(functools.partial(function, *arguments))
 
 
-def _route(path: str, door: Door, method: str = "GET") -> Route:
+def _route(path: str, door: Door, method: str = "GET", *, status: int = 200) -> Route:
     async def endpoint(request: Request) -> Response:
-        return _json(await door(request), 200)
+        return _json(await door(request), status)
 
     return Route(path, endpoint, methods=[method])
 

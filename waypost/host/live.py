@@ -25,7 +25,6 @@ from waypost.host.explain import Situation
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
 from waypost.host.source import locate
-from waypost.model.errors import WaypostError
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
@@ -131,5 +130,3 @@ class Live:
             raise NotNow("the part of the host that would answer has ended") from None
         except ActorBroken as broken:
             raise NotNow(f"the part of the host that would answer has failed: {broken.message}") from None
-        except WaypostError:
-            raise
