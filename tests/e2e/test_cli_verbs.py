@@ -136,3 +136,24 @@ def test_help_is_quick_because_it_imports_little() -> None:
     done = subprocess.run([COMMAND[0], "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "approve" in done.stdout
+
+
+def test_code_that_does_something_else_pauses_its_run_until_the_operator_lets_it_go_on(file: Path) -> None:
+    """Neither fails nor loops: the difference is shown, and with the old code back the run goes on where it was."""
+    data = file.parent / "data"
+    with HostProcess(file, data=data) as host:
+        run = host.send("asking@example.com", mail("one"))
+        host.wait_for("waits for boss@example.com")
+    file.write_text(WORKFLOW.replace("found = await size(mail)", "found = 6"))
+    with HostProcess(file, data=data) as host:
+        assert verb("approve", run, data=data).status == 0
+        host.wait_for("paused (code-changed)")
+        why = verb("why", run, data=data)
+        assert f"next: waypost resume {run}" in why.out
+        assert "size" in why.out
+    file.write_text(WORKFLOW)
+    with HostProcess(file, data=data) as host:
+        done = verb("resume", run, data=data)
+        assert (done.status, done.out) == (0, f"{run} goes on\n")
+        host.wait_for('completed: "yes, "')
+        assert verb("resume", run, data=data).status == 1
