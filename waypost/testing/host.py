@@ -1,6 +1,6 @@
-"""A host for crash tests: the real one, on a disk that records, is slow, or kills at the n-th durable flush.
+"""A host for crash tests: the real one, on a disk that records, hangs, or kills at the n-th flush.
 
-    python -m waypost.testing.host FILE… --data DIR [--limits JSON] [--print] [--record FILE] [--sync-takes SECONDS]
+    python -m waypost.testing.host FILE… --data DIR [--limits JSON] [--print] [--record FILE] [--hang SECONDS]
         [--die-after-sync N]… [--die-before-sync N]… [--kill-child-after-sync N]…
 
 It prints ``ready`` once its API listens; with ``--print`` every line of the timeline, as ISO 8601 time, tab, text. A
@@ -37,12 +37,16 @@ _ENDING = {signal.SIGTERM, signal.SIGINT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """When what happens, in numbers of journal syncs since the host began; the first is 1. ``takes``: seconds each."""
+    """When what happens, in numbers of journal syncs since the host began; the first is 1.
+
+    ``hang``: seconds that the disk hangs in the sync before which the host dies, so that whoever wouldn't wait for it
+    has the time to go on.
+    """
 
     die_before: Collection[int] = ()
     die_after: Collection[int] = ()
     kill_child_after: Collection[int] = ()
-    takes: float = 0.0
+    hang: float = 0.0
 
 
 class KillingDisk(RecordingDisk):
@@ -55,16 +59,15 @@ class KillingDisk(RecordingDisk):
     def __init__(self, record: str | Path, moments: Moments) -> None:
         super().__init__(record)
         self._moments = moments
-        self._waiting = threading.Event()
+        self._never = threading.Event()
         self.flushes = 0
 
     def sync_data(self, descriptor: int, path: str, size: int) -> None:
         """Make a flush durable, with what is to happen before and after."""
         self.flushes += 1
         moments = self._moments
-        if moments.takes:
-            self._waiting.wait(moments.takes)  # never set: a disk that takes its time
         if self.flushes in moments.die_before:
+            self._never.wait(moments.hang)
             die()
         super().sync_data(descriptor, path, size)
         if self.flushes in moments.die_after:
@@ -117,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
         die_before=frozenset(options.die_before_sync),
         die_after=frozenset(options.die_after_sync),
         kill_child_after=frozenset(options.kill_child_after_sync),
-        takes=options.sync_takes,
+        hang=options.hang,
     )
     disk = KillingDisk(options.record, moments)
     config = Config(
@@ -150,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limits", default="{}", metavar="JSON", help="bounds that differ from the defaults")
     parser.add_argument("--print", action="store_true", help="print the timeline")
     parser.add_argument("--record", default=os.devnull, metavar="FILE", help="note what is durable, for power_cut")
-    parser.add_argument("--sync-takes", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--hang", type=float, default=0.0, metavar="SECONDS")
     for name in ("--die-before-sync", "--die-after-sync", "--kill-child-after-sync"):
         parser.add_argument(name, type=int, action="append", default=[], metavar="N")
     return parser
