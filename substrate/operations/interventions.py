@@ -83,6 +83,13 @@ def unpause(view: View, operation: Unpause, context: Context) -> Decided:
     before = view.known(operation.run)
     if not isinstance(before.run, fold.Paused):
         return Refused("not-paused", f"{operation.run} is not paused")
+    if before.run.code == "code-changed" and before.run.ledger.generation == view.state.generation:
+        # The child that found the difference still runs the same code, and has let go of the run.
+        return Refused(
+            "same-code",
+            f"{operation.run} doesn't fit the code that runs now: {before.run.detail}",
+            "put fitting code into the file, start the host anew with it (`waypost run FILE`), then resume the run",
+        )
     return _one(view, operation.run, ev.RunUnpaused(by=operation.by), f"resume {operation.run}", context)
 
 

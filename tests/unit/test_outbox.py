@@ -244,7 +244,7 @@ def test_a_paused_run_takes_results_and_nothing_new() -> None:
     """Work under way isn't thrown away; but nothing begins until an operator says so."""
     desk, run = begun()
     desk.append(run, ev.StepStarted(call=call(1), step="s", arguments="0" * 64))
-    desk.must(Pause(run=run, code="code-changed", detail="differs", generation=Generation(1)))
+    desk.must(Pause(run=run, code="operator", detail="", generation=Generation(1)))
     assert desk.do(Pause(run=run, code="operator", detail="")) == Settled()
     assert desk.code(ask(run, 2)) == "paused"
     assert desk.code(Answer(run=run, call=None, decision=YES)) == "paused"
@@ -252,6 +252,17 @@ def test_a_paused_run_takes_results_and_nothing_new() -> None:
     desk.must(Unpause(run=run, by="root"))
     assert isinstance(desk.index.known(run).run, fold.Driven)
     assert desk.code(Unpause(run=run, by="root")) == "not-paused"
+    desk.check()
+
+
+def test_a_run_that_its_code_does_not_fit_waits_for_other_code() -> None:
+    """The child has let go of it: were it resumed in the same generation, nobody would drive it, unseen."""
+    desk, run = begun()
+    desk.must(Pause(run=run, code="code-changed", detail="step a, now step b", generation=Generation(1)))
+    assert desk.code(Unpause(run=run, by="root")) == "same-code"
+    desk.must(BeginGeneration())
+    desk.must(Unpause(run=run, by="root"))
+    assert isinstance(desk.index.known(run).run, fold.Driven)
     desk.check()
 
 

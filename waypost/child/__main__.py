@@ -118,11 +118,15 @@ def _serve(options: argparse.Namespace) -> int:
 def _introduced(options: argparse.Namespace, wire: "Wire", key: bytes) -> "Workflow | None":
     """Load the user's file and say ``ready``, with what became of it."""
     from ipc.messages import Ready
-    from waypost.child.errors import NotLoadable
+    from waypost.child.errors import Changed, NotLoadable
     from waypost.child.load import Place, load
 
     try:
         loaded = load(Place(options.root, options.module), sha256=options.sha256)
+    except Changed as changed:
+        # Not a line of it was run; the host, which knows what it deployed, gives no run to other code.
+        wire.send(Ready(key=key, pid=os.getpid(), code=changed.found))
+        return None
     except NotLoadable as failure:
         text = f"{failure}\n{failure.hint}" if failure.hint else f"{failure}"
         wire.send(Ready(key=key, pid=os.getpid(), error=text[:_TEXT].encode("utf-8", "backslashreplace").decode()))

@@ -20,6 +20,19 @@ class NotLoadable(ChildError):
         self.path = path
 
 
+class Changed(NotLoadable):
+    """The file isn't the one that was deployed; ``found`` is its SHA-256 now."""
+
+    def __init__(self, path: str, *, deployed: str, found: str) -> None:
+        super().__init__(
+            "changed",
+            path,
+            f"{path} has changed since it was deployed: it was {deployed[:12]}…, now it is {found[:12]}…",
+            hint="put the old file back, or deploy it anew",
+        )
+        self.found = found
+
+
 class Mismatch(ChildError):
     """The code doesn't do what the log says it did.
 

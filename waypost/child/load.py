@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.workflow import Workflow
-from waypost.child.errors import NotLoadable
+from waypost.child.errors import Changed, NotLoadable
 from waypost.model.errors import WaypostError
 
 OURS = ("actors", "ipc", "substrate", "waypost")
@@ -80,12 +80,7 @@ def load(place: Place, *, sha256: str | None = None) -> Loaded:
         raise NotLoadable("missing", str(path), f"{path} can't be read: {failure.strerror}") from None
     found = hashlib.sha256(source).hexdigest()
     if sha256 is not None and found != sha256:
-        raise NotLoadable(
-            "changed",
-            str(path),
-            f"{path.name} has changed since it was deployed: it was {sha256[:12]}…, now it is {found[:12]}…",
-            hint="put the old file back, or deploy it anew",
-        )
+        raise Changed(str(path), deployed=sha256, found=found)
     _check_neighbours(place)
     module = _import(place, path, _compile(path, source))
     return Loaded(place, found, _only_workflow(module, path))
