@@ -60,7 +60,7 @@ def _told(error: Exception) -> Exit | None:
 
 def _misused(error: Exception) -> Exit:
     shown = getattr(error, "format_message", None)
-    text = shown() if callable(shown) else str(error)
+    text = str(shown() if callable(shown) else error)
     if text.startswith("Usage:"):  # nothing was asked for at all: this is the help
         err(text)
     else:

@@ -55,7 +55,8 @@ class HostCrew:
     """One deployment's ``Crew``; called by its supervisor alone."""
 
     def __init__(self, spec: DeploymentSpec, command: ChildCommand, ports: Ports, *, runs: Runs) -> None:
-        self._spec, self._command, self._ports, self._runs = spec, command, ports, runs
+        self._spec, self._command, self._ports = spec, command, ports
+        self._runs: Runs = runs
 
     def substrate(self, parent: Ref, incarnation: int) -> Ref:
         """The one writer of the deployment's repository."""
