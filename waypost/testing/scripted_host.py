@@ -54,6 +54,8 @@ from waypost.testing.memory_log import GRANTS, MemoryLog
 PATIENCE = 30.0
 """Seconds after which a child that says nothing fails the test."""
 CHUNK = 256 * 1024
+MEASURED = ("COVERAGE_PROCESS_CONFIG",)
+"""Passed on to the child where a test run measures coverage, so that the child's own lines count."""
 
 
 class ChildSilent(AssertionError):
@@ -92,7 +94,8 @@ class ScriptedHost:
             ("--root", str(place.root), "--module", place.module, *code, *self.arguments),
             parent=os.getpid(),
         )
-        self._child = spawn.spawn(argv, child_environment(os.environ, anchors), self._keys.for_child())
+        environment = child_environment(os.environ, anchors, listed=MEASURED)
+        self._child = spawn.spawn(argv, environment, self._keys.for_child())
         self._sender = control.Sender(self._keys.signing, self._keys.channel_id, Direction.DOWN)
         self._receiver = control.Receiver(None, self._keys.channel_id, Direction.UP, parse=from_child)
         self._events = events.Receiver(self._keys.events, self._keys.channel_id, parse=from_child_events)
