@@ -116,6 +116,7 @@ class Workflow:
 
         Raises Misdeclared or ValueNotStorable.
         """
+        given = function  # what is handed back has the type that came in
         if isinstance(function, Step) or not inspect.isfunction(function):
             raise Misdeclared(f"{self.name}: @run wants a function written with def or async def, not {function!r}")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -130,7 +131,7 @@ class Workflow:
             ) from None
         self._codec = returned_by(function)
         self._function = function
-        return function
+        return given
 
     # --- for the runtime -------------------------------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ def _same(mine: object, back: object) -> None:
         _same_keys(mine, back)
         pairs: Iterator[tuple[_Key, object, object]] = ((_item(key), value, back[key]) for key, value in mine.items())
     elif isinstance(mine, set | frozenset):
-        if mine != back or {type(x) for x in mine} != {type(x) for x in back}:
+        if not isinstance(back, set | frozenset) or mine != back or {*map(type, mine)} != {*map(type, back)}:
             raise _Refusal("its members would come back different")
         return
     elif (parts := _parts(mine)) is None:

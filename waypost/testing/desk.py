@@ -74,7 +74,8 @@ class Desk:
         self, tree: Files | Store | None = None, *, runs: Runs = "thread", limits: Limits = DEFAULT, wall: int = START
     ) -> None:
         self.tree = Files(first_files()) if tree is None else tree
-        self.runs, self.limits, self.wall = runs, limits, wall
+        self.runs: Runs = runs
+        self.limits, self.wall = limits, wall
         self.changes: list[Change] = []
         self.reopen(self.tree)
 

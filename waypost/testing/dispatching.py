@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw
 
 from actors.logic.dispatch import Open, advance
-from actors.logic.dispatch_card import Card
+from actors.logic.dispatch_card import Card, Feeding, Opening
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import (
@@ -143,9 +143,10 @@ def _facts(fact: Any) -> Make:
 def _page(*, last: bool) -> Make:
     def make(state: Open) -> Any:
         card = _card(state)
-        if not hasattr(card.session, "correlation") or type(card.session).__name__ == "Pending":
+        if not isinstance(card.session, Opening | Feeding):
             return NOTHING
-        count = card.seq - getattr(card.session, "sent", 0) if last else 1
+        sent = card.session.sent if isinstance(card.session, Feeding) else 0
+        count = card.seq - sent if last else 1
         return Outcome(card.session.correlation, Done(0, LogPage(RUN, (b"{}",) * count, card.seq)))
 
     return make

@@ -8,7 +8,7 @@ A program is its seed. Shared state makes every order of events visible in the a
 import asyncio
 import hashlib
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -168,7 +168,7 @@ class RandomProgram:
         return mix(out)
 
     async def generator(self, seeds: list[int], kid: Any) -> int:
-        async def values() -> Any:
+        async def values() -> AsyncGenerator[int, None]:
             for seed in seeds:
                 yield await kid(seed)
 
