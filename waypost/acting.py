@@ -3,7 +3,8 @@
 Values only, so that decisions can be imported without a thread or a clock; ``waypost.shell`` carries them out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import pykka
@@ -42,6 +43,8 @@ class Question:
     """What ``request`` sends; a decision sees ``Asked`` and answers, now or later, with ``Reply``."""
 
     body: Any
+    answer: SimpleQueue[Any] = field(repr=False)
+    """Where the answer goes, once; an exception is raised at the asker."""
 
 
 @dataclass(frozen=True, slots=True)
