@@ -5,6 +5,7 @@ directory that it can make holds more than 256 entries (but those under ``code/`
 (ids, addresses, step names) stands in a path as it came.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ FAN = 64
 """Entries of a radix directory, events of a tail, events of a segment."""
 
 _SEGMENT_ROOTS = 256
+_RUNS_AT_WORK = 1024
 _NAME_LIMIT = 100
 _RADIX = re.compile(r"([1-9][0-9]?)((?:/[0-6][0-9])+)\Z")
 _NUMBER = re.compile(r"(?:[0-9]{10}|[1-9][0-9]{10,17})\Z")
@@ -109,6 +111,7 @@ def _sha256(text: str) -> str:
 # --- runs ----------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=_RUNS_AT_WORK)
 def run_dir(run: RunId) -> str:
     """The directory of a live run."""
     return f"{RUNS}/{radix(run_ordinal(run))}/{run}"

@@ -5,8 +5,9 @@ a test are read by the same lines. What is handed out are the stored bytes, unch
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from substrate import layout
 from substrate.errors import Damaged
@@ -28,8 +29,7 @@ class Tree(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """A run as its log tells it: its state, and what the next append needs.
 
     ``prev``: SHA-256 of the newest event's bytes. ``folded``: so many events lie in segments; the rest is the tail.

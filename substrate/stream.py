@@ -6,6 +6,8 @@ Part of ``substrate.messages``, by whose name it is imported.
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
+
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
@@ -21,8 +23,7 @@ class Recorded:
     raw: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(msgspec.Struct, frozen=True):
     """Events were added to a run; ``state`` is the run after them."""
 
     run: RunId

@@ -6,7 +6,6 @@ operation of that name, with the checks that belong to whoever asks.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import UNSET
@@ -27,8 +26,7 @@ LATEST = 4_102_444_800_000
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(msgspec.Struct, frozen=True):
     """A run's log with events added: the files of it, the run after it, the fact of it."""
 
     puts: Mapping[str, bytes]
@@ -42,9 +40,9 @@ def append(view: View, operation: Append, context: Context) -> Decided:
     if not operation.events:
         return Refused("empty", "an append needs at least one event")
     before = view.known(operation.run)
-    refused = child_may_write(view, operation.by, before) or next(
-        filter(None, (_acceptable(view, operation, event) for event in operation.events)), None
-    )
+    refused = child_may_write(view, operation.by, before)
+    for event in operation.events:
+        refused = refused or _acceptable(view, operation, event)
     if refused is not None:
         return refused
     made = extend(view, operation.run, before, operation.events, context)
@@ -96,10 +94,10 @@ def extend(
     view: View, run: RunId, before: Known, events: Iterable[ev.AnyEvent], context: Context
 ) -> Extension | Refused:
     """Number, chain and fold the events on top of ``before``; Refused when one of them may not follow or is too big."""
-    state, seq, prev = before.run, before.seq, before.prev
+    state, seq, prev, at = before.run, before.seq, before.prev, context.at
     recorded: list[Recorded] = []
     for proposed in events:
-        event, raw = ev.stored(_timed(proposed, context), seq=seq + 1, at=context.at, prev=prev)
+        event, raw = ev.stored(_timed(proposed, context), seq=seq + 1, at=at, prev=prev)
         if len(raw) > context.limits.event:
             return Refused(
                 "too-large", f"{ev.kind(event)} has {len(raw)} bytes, at most {context.limits.event} are kept"
@@ -115,7 +113,7 @@ def extend(
         seq, prev = seq + 1, ev.digest(raw)
     puts, deletes, folded = _filed(view, run, before, recorded)
     assert not isinstance(state, fold.Absent)
-    return Extension(puts, deletes, Known(state, seq, prev, folded, context.at), Appended(run, tuple(recorded), state))
+    return Extension(puts, deletes, Known(state, seq, prev, folded, at), Appended(run, tuple(recorded), state))
 
 
 def described(events: Iterable[ev.AnyEvent], before: Known) -> str:

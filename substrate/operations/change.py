@@ -4,11 +4,12 @@ A decision is ``decide(view, operation, context)``: the view is what is visible 
 (time, randomness, settings); the result is data. One ``Change`` is one commit.
 """
 
-import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from substrate.messages import Fact, OutboxAdded, Queued, Refused
 from substrate.principals import Name
@@ -79,9 +80,8 @@ class View(Tree, Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Context:
-    """What the world says to a decision."""
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What the world says to a decision. A struct, as ``Change`` is: made for every write, ten times as quickly."""
 
     now: Now
     repository: str
@@ -93,14 +93,13 @@ class Context:
     random: Callable[[], bytes]
     """Eight random bytes, for a run's id."""
 
-    @functools.cached_property
+    @property
     def at(self) -> str:
         """The time as events carry it."""
         return stamp(max(0, self.now.wall))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One commit: who, what in one line, which files; what it means (facts, the new state); what is answered."""
 
     author: Name
@@ -110,7 +109,7 @@ class Change:
     facts: tuple[Fact, ...] = ()
     state: State | None = None
     """Generation and ordinals after it, where it changes them; its file is added to ``puts`` by ``with_state``."""
-    known: Mapping[RunId, Known] = field(default_factory=dict)
+    known: Mapping[RunId, Known] = msgspec.field(default_factory=dict)
     """The runs after it."""
     used: tuple[tuple[RunId, str], ...] = ()
     """Held blobs that have entered the tree."""
