@@ -28,6 +28,8 @@ _STORED_LIMIT = 0xFFFF
 _COPY_LIMIT = 0xFFFFFF
 _COPY_DEFAULT = 0x10000
 _INSERT_LIMIT = 0x7F
+_SIZES = 8192
+"""How many sizes and places are remembered with their encodings: trees are small and differ by a line."""
 
 
 class Indexed(NamedTuple):
@@ -48,7 +50,7 @@ def trailer(content: bytes | memoryview) -> bytes:
     return hashlib.sha1(content, usedforsecurity=False).digest()
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=_SIZES)
 def entry_head(kind_bits: int, size: int) -> bytes:
     """The kind (shifted to where it stands, ``kind << 4``) and inflated size of an entry, as git writes them."""
     byte = kind_bits | (size & 15)
@@ -77,23 +79,34 @@ def stored(data: bytes) -> bytes:
     """Data as a zlib stream that isn't compressed."""
     size = len(data)
     if size <= _STORED_LIMIT:
-        return _STORED(0x78, 1, 1, size, size ^ 0xFFFF) + data + _BIG(zlib.adler32(data))
+        return _block(size) + data + _BIG(zlib.adler32(data))
     return zlib.compress(data, 0)
 
 
 def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
-    size = len(data)
-    if size <= _STORED_LIMIT and not compress:
-        head = entry_head(kind << 4, size) + _STORED(0x78, 1, 1, size, size ^ 0xFFFF)
-        return b"%b%b%b" % (head, data, _BIG(zlib.adler32(data)))
-    return entry_head(kind << 4, size) + (zlib.compress(data, 6) if compress else stored(data))
+    if compress:
+        return entry_head(kind << 4, len(data)) + zlib.compress(data, 6)
+    return _entry(kind << 4, b"", data)
 
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
     """An entry for a tree, against the version that begins ``back`` bytes before it in the same pack."""
-    change = delta(old, new)
-    return entry_head(OFS_DELTA << 4, len(change)) + distance(back) + stored(change)
+    return _entry(OFS_DELTA << 4, distance(back), delta(old, new))
+
+
+def _entry(kind_bits: int, base: bytes, data: bytes) -> bytes:
+    size = len(data)
+    if size > _STORED_LIMIT:
+        return entry_head(kind_bits, size) + base + stored(data)
+    # One formatting for ``stored``'s two; this is done for every object that is written.
+    return b"%b%b%b%b%b" % (entry_head(kind_bits, size), base, _block(size), data, _BIG(zlib.adler32(data)))
+
+
+@functools.lru_cache(maxsize=_SIZES)
+def _block(size: int) -> bytes:
+    """The header of a zlib stream with one stored block, and of that block."""
+    return _STORED(0x78, 1, 1, size, size ^ 0xFFFF)
 
 
 # --- deltas --------------------------------------------------------------------------------------------------------
@@ -103,19 +116,16 @@ def delta(old: bytes, new: bytes) -> bytes:
     """Make ``new`` from ``old``: what both begin with, what is new between, what both end with."""
     if new.startswith(old):  # The common case: a line was added at the end.
         before, after = len(old), 0
+    elif len(new) == len(old):  # The next common one: a line was replaced.
+        before, after = _around(old, new)
     else:
         shared = min(len(old), len(new))
         before = _common(old, new, shared)
         after = _common_end(old, new, shared - before)
-    out = bytearray(_varint(len(old)) + _varint(len(new)))
-    _copy(out, 0, before)
     middle = new[before : len(new) - after]
-    for at in range(0, len(middle), _INSERT_LIMIT):
-        piece = middle[at : at + _INSERT_LIMIT]
-        out.append(len(piece))
-        out += piece
-    _copy(out, len(old) - after, after)
-    return bytes(out)
+    return b"%b%b%b%b%b" % (
+        _varint(len(old)), _varint(len(new)), _copy(0, before), _insert(middle), _copy(len(old) - after, after),
+    )  # fmt: skip
 
 
 def apply_delta(old: bytes, change: bytes) -> bytes:
@@ -151,6 +161,7 @@ def _apply(old: bytes, change: bytes) -> bytes:
     return bytes(out)
 
 
+@functools.lru_cache(maxsize=_SIZES)
 def _varint(value: int) -> bytes:
     out = bytearray()
     while value > _INSERT_LIMIT:
@@ -183,7 +194,15 @@ def _read_sparse(data: bytes, at: int, present: int) -> tuple[int, int]:
     return value, at
 
 
-def _copy(out: bytearray, start: int, size: int) -> None:
+def _insert(data: bytes) -> bytes:
+    if len(data) <= _INSERT_LIMIT:
+        return b"%c%b" % (len(data), data) if data else b""
+    return b"".join([_insert(data[at : at + _INSERT_LIMIT]) for at in range(0, len(data), _INSERT_LIMIT)])
+
+
+@functools.lru_cache(maxsize=_SIZES)
+def _copy(start: int, size: int) -> bytes:
+    out = bytearray()
     while size > 0:
         step = min(size, _COPY_LIMIT)
         op, arguments = 0x80, bytearray()
@@ -199,6 +218,14 @@ def _copy(out: bytearray, start: int, size: int) -> None:
         out += arguments
         start += step
         size -= step
+    return bytes(out)
+
+
+def _around(old: bytes, new: bytes) -> tuple[int, int]:
+    """How much two different texts of one length have in common at their beginning and at their end."""
+    # As two numbers: what differs are the bits of their exclusive or, found without a step per byte.
+    change = int.from_bytes(old) ^ int.from_bytes(new)
+    return len(old) - (change.bit_length() + 7) // 8, ((change & -change).bit_length() - 1) // 8
 
 
 def _common(old: bytes, new: bytes, limit: int) -> int:

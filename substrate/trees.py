@@ -126,10 +126,10 @@ class Trees:
         *above, name = path.encode().split(b"/")
         node = self._root
         for part in above:
-            if node.oid(part) is not None:
-                raise BadPath(path, f"{part.decode()} is a file")
             child = node.children.get(part)
             if child is None:
+                if node.oid(part) is not None:
+                    raise BadPath(path, f"{part.decode()} is a file")
                 oid = node.oid(part + b"/")
                 if oid is None:
                     return None
