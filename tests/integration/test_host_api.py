@@ -66,7 +66,7 @@ class Running:
         """The next line that holds the text."""
         while True:
             line = self.lines.get(timeout=30)
-            print(line)  # shown where a test fails
+            print(line)  # noqa: T201 - shown where a test fails
             if text in line:
                 return line
 
@@ -166,6 +166,7 @@ WRONG = [
     ("POST", "/v1/runs/run_1/answer", b'{"approved": "yes"}', 400),
     ("POST", "/v1/runs/run_1/answer", b'{"approved": true, "by": "boss"}', 400),
     ("POST", "/v1/runs/run_1/answer", b" " * 70_000, 413),
+    ("POST", "/v1/runs/run_1/answer", b'{"approved": true, "comment": "%s"}' % (b"x" * 16_385), 413),
     ("GET", "/v1/runs/run_1/events?after=x", None, 400),
     ("GET", "/v1/runs?limit=-1", None, 400),
 ]

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from waypost.host.answers import Answer, Problem
-from waypost.host.errors import HostError, NoHost, NotNow
+from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.host.reach import reached
 
 TIMEOUT = 60.0
@@ -43,7 +43,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Client:
-    """A host that may be there. Every call may raise NoHost, Said, NotNow."""
+    """A host that may be there. Every call may raise NoHost, Said, Unanswered."""
 
     def __init__(self, socket_path: Path) -> None:
         self._path = socket_path
@@ -72,9 +72,7 @@ class Client:
             response = connection.getresponse()
             raw = response.read()
         except (OSError, http.client.HTTPException) as failure:
-            raise NotNow(
-                f"the host broke off ({type(failure).__name__}: {failure}); whether it took the request isn't known"
-            ) from failure
+            raise Unanswered(f"the host broke off ({type(failure).__name__}: {failure})") from failure
         finally:
             connection.close()
         try:
@@ -82,7 +80,7 @@ class Client:
                 return msgspec.json.decode(raw, type=kind)
             problem = msgspec.json.decode(raw, type=Problem)
         except msgspec.MsgspecError as bad:
-            raise NotNow(f"the host's answer can't be read ({response.status}: {bad})") from bad
+            raise Unanswered(f"the host's words can't be read ({response.status}: {bad})") from bad
         raise Said(problem)
 
 

@@ -37,6 +37,10 @@ def run(
     ] = False,
 ) -> int:
     """Run a host in the foreground, until Ctrl-C."""
+    from waypost.host.own import check_own
+
+    check_own()  # first of all: importing somebody else's `actors` would fail in somebody else's words
+
     from waypost.cli import running
 
     return running.run(files, data, quiet=quiet, allow_network=allow_network_fs)

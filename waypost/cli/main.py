@@ -19,7 +19,16 @@ _UsageError = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; ends the process with one of ``waypost.host.exits``."""
+    _three_streams()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _three_streams() -> None:
+    """Open what was closed at the start (``<&-``, ``>&-``): else the next file, a lock or a key, became stdout."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest free descriptor, and so the stream's own.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def run(arguments: Sequence[str]) -> int:

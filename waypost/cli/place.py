@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from waypost.host.datadir import NAME, DataDir, find
-from waypost.host.errors import NoSuchRun
+from waypost.host.errors import NoSuchRun, NotText
 
 VARIABLE = "WAYPOST_DATA"
 
@@ -33,4 +33,13 @@ def run_named(text: str) -> str:
     """A run's id, or the beginning of one, as somebody typed it. Raises NoSuchRun for what can't be either."""
     if not re.fullmatch(r"[a-z0-9_]{1,64}", text):
         raise NoSuchRun(text)
+    return text
+
+
+def plain(what: str, text: str) -> str:
+    """An argument that goes to the host as text. Raises NotText: bytes that are no UTF-8 arrive as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotText(what, text) from None
     return text

@@ -18,7 +18,6 @@ from waypost.host.describe import Described, describe_all
 from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
 from waypost.host.guard import hide
-from waypost.host.own import check_own
 from waypost.model.limits import DEFAULT
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
@@ -29,7 +28,6 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool) -> Exit:
     """Run a host until it is told to stop, or can't go on. Raises HostError, BadKey before it has begun."""
     hide()
-    check_own()
     logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
     paths = tuple(map(Path, files))
     described = describe_all(paths, timeout=DEFAULT.ready_deadline, environment=os.environ)

@@ -6,7 +6,7 @@ import msgspec
 
 from waypost.cli.client import Client
 from waypost.cli.output import err, out
-from waypost.cli.place import existing, run_named
+from waypost.cli.place import existing, plain, run_named
 from waypost.host.answers import Answered, MailTaken, Resumed
 from waypost.host.datadir import DataDir
 from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotNow
@@ -16,7 +16,7 @@ from waypost.model.limits import DEFAULT
 
 def send(address: str, data: str | None) -> Exit:
     """``waypost send ADDRESS < mail.eml``."""
-    where = existing(data)
+    where, address = existing(data), plain("the address", address)
     if sys.stdin.isatty():
         err("reading the mail from this terminal; end it with Ctrl-D")
     raw = sys.stdin.buffer.read(DEFAULT.mail + 1)
@@ -32,7 +32,8 @@ def send(address: str, data: str | None) -> Exit:
 
 def answer(run: str, data: str | None, call: str | None, comment: str, *, approved: bool) -> Exit:
     """``waypost approve RUN`` and ``waypost reject RUN``."""
-    body = msgspec.json.encode({"approved": approved, "call": call, "comment": comment})
+    call = None if call is None else plain("--call", call)
+    body = msgspec.json.encode({"approved": approved, "call": call, "comment": plain("--comment", comment)})
     given = Client(existing(data).socket).post(Answered, "runs", run_named(run), "answer", body=body)
     out(f"{'approved' if given.approved else 'rejected'} {given.run} at {given.call}, as {given.by}")
     return Exit.OK

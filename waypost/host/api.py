@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 
 SMALL = 64 * 1024
 """Bytes of a JSON body."""
-_COMMENT = 16_384
+COMMENT = 16 * 1024
+"""Bytes of an answer's comment: it is recorded whole or not at all."""
 _STATUS = {
     "malformed": 422,
     "too-large": 413,
@@ -144,8 +145,10 @@ class Api:
     async def answer(self, request: Request) -> Answer:
         """Answer an open approval, as the operator."""
         decided = _decoded(await _body(request, SMALL, "the answer"), Decided)
+        if len(decided.comment.encode()) > COMMENT:
+            raise TooLarge("the comment", COMMENT)
         decision = Decision(
-            approved=decided.approved, by=request.scope["waypost.user"], text=decided.comment[:_COMMENT], via="cli"
+            approved=decided.approved, by=request.scope["waypost.user"], text=decided.comment, via="cli"
         )
         return await in_thread(self._live.answer, request.path_params["run"], decided.call, decision)
 

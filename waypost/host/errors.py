@@ -242,6 +242,19 @@ class NotNow(HostError):
         self.why = why
 
 
+class Unanswered(HostError):
+    """The host went away, or spoke nonsense, before it had answered: whether it took the request isn't known."""
+
+    code = "withheld"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"no answer: {why}; whether the host took the request isn't known",
+            hint="look with `waypost runs`, or repeat it: a mail that is there already is recognised",
+        )
+        self.why = why
+
+
 class RefusedByRule(HostError):
     """A rule of the log says no. ``rule`` is its code."""
 
@@ -271,8 +284,18 @@ class AmbiguousRun(HostError):
         self.text, self.runs = text, runs
 
 
+class NotText(HostError):
+    """An argument whose bytes are no UTF-8."""
+
+    code = "usage"
+
+    def __init__(self, what: str, text: str) -> None:
+        super().__init__(f"{what} {text[:60]!r} isn't text: its bytes are no UTF-8", hint="write it in UTF-8")
+        self.what = what
+
+
 class NoKey(HostError):
-    """The key to verify with can't be read."""
+    """The key to verify with can't be read, or is none."""
 
     code = "usage"
 

@@ -3,7 +3,7 @@
 from functools import cached_property
 from pathlib import Path
 
-from substrate.errors import NoSuchRun, SubstrateError
+from substrate.errors import BadKey, NoSuchRun, SubstrateError
 from substrate.keys import PublicKey
 from substrate.messages import LogPage, RunLine
 from substrate.reader import Reader
@@ -74,11 +74,13 @@ def addresses(data: DataDir) -> dict[str, str]:
 
 
 def load_key(path: Path) -> PublicKey:
-    """A public key that somebody trusts. Raises NoKey, BadKey."""
+    """A public key that somebody trusts. Raises NoKey."""
     try:
         return PublicKey.load(path)
     except OSError as failure:
         raise NoKey(str(path), failure.strerror or str(failure)) from failure
+    except BadKey as bad:
+        raise NoKey(str(path), bad.why) from bad
 
 
 def check(data: DataDir, key: PublicKey, *, isolation: str = "none") -> Verified:

@@ -1,0 +1,42 @@
+"""The command's client, against hosts that don't answer as hosts do."""
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from waypost.cli.client import Client
+from waypost.host.answers import Runs
+from waypost.host.errors import NoHost, Unanswered
+from waypost.host.exits import Exit, exit_for
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]", b"what?\r\n\r\n"])
+def test_a_host_that_breaks_off_leaves_open_whether_it_took_the_request(tmp_path: Path, answer: bytes) -> None:
+    """The mail may be durable: saying that nothing was stored would be a lie, and the user would act on it."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen(1)
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(answer)
+
+        host = threading.Thread(target=serve)
+        host.start()
+        with pytest.raises(Unanswered, match="isn't known") as unanswered:
+            Client(tmp_path / "s").get(Runs, "runs")
+        host.join()
+    assert "nothing was stored" not in unanswered.value.hint
+    assert exit_for(unanswered.value.code) is Exit.WITHHELD
+
+
+def test_a_socket_that_nobody_serves_is_no_host(tmp_path: Path) -> None:
+    """A killed host leaves its socket behind."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+    with pytest.raises(NoHost):
+        Client(tmp_path / "s").get(Runs, "runs")
