@@ -15,8 +15,8 @@ from substrate.objects import Kind, object_id
 from substrate.trees import Base
 from substrate.unpack import read_entry
 
-_Written: TypeAlias = tuple[int, int, int]
-"""CRC, offset and size of an entry; a plain tuple, as one is made for every object."""
+_Written: TypeAlias = tuple[int, int]
+"""Offset and size of an entry; a plain tuple, as one is made for every object."""
 
 _TREE = Kind.TREE
 """Looked up once: on the class it costs as much as a checksum."""
@@ -75,8 +75,12 @@ class Journal:
         return self._room
 
     def index(self) -> list[pack.Indexed]:
-        """The entries as a pack's index knows them."""
-        return [pack.Indexed(oid, crc, offset) for oid, (crc, offset, _) in self._written.items()]
+        """The entries as a pack's index knows them; of what is durable."""
+        content = memoryview(_read(self._descriptor, self.end))
+        return [
+            pack.Indexed(oid, zlib.crc32(content[offset : offset + size]), offset)
+            for oid, (offset, size) in self._written.items()
+        ]
 
     def blob(self, oid: bytes) -> bytes | None:
         """The bytes of a blob that was added here; None for any other object."""
@@ -86,7 +90,7 @@ class Journal:
         written = self._written.get(oid)
         if written is None:
             return None
-        _, offset, size = written
+        offset, size = written
         raw = os.pread(self._descriptor, size, offset)
         return read_entry(raw, 0, len(raw), {}).data
 
@@ -107,7 +111,7 @@ class Journal:
         known = self._written.get(oid)
         if known is not None:
             # Its depth isn't known any more; as deep as may be, so that the next version stands for itself.
-            return oid, Base(self.number, known[1], _DELTA_DEPTH, data)
+            return oid, Base(self.number, known[0], _DELTA_DEPTH, data)
         at = self._offset
         if len(data) < _DELTA_WORTH:
             self._append(oid, pack.whole(_TREE, data))
@@ -119,9 +123,10 @@ class Journal:
         return oid, Base(self.number, at, base.depth + 1, data)
 
     def _append(self, oid: bytes, entry: bytes) -> None:
-        self._written[oid] = (zlib.crc32(entry), self._offset, len(entry))
+        size = len(entry)
+        self._written[oid] = (self._offset, size)
         self._buffer.append(entry)
-        self._offset += len(entry)
+        self._offset += size
 
     def write(self) -> None:
         """Make all that was added durable: one write, one sync. Raises OSError; the journal is void after that."""

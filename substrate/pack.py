@@ -85,22 +85,22 @@ def stored(data: bytes) -> bytes:
 
 def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
-    if compress:
-        return entry_head(kind << 4, len(data)) + zlib.compress(data, 6)
-    return _entry(kind << 4, b"", data)
+    size = len(data)
+    if compress or size > _STORED_LIMIT:
+        return entry_head(kind << 4, size) + (zlib.compress(data, 6) if compress else stored(data))
+    # One formatting for both, as this is done for every object that is written.
+    return b"%b%b%b" % (_before_stored(kind << 4, size), data, _BIG(zlib.adler32(data)))
 
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
     """An entry for a tree, against the version that begins ``back`` bytes before it in the same pack."""
-    return _entry(OFS_DELTA << 4, distance(back), delta(old, new))
+    change = delta(old, new)
+    return b"%b%b%b" % (entry_head(OFS_DELTA << 4, len(change)), distance(back), stored(change))
 
 
-def _entry(kind_bits: int, base: bytes, data: bytes) -> bytes:
-    size = len(data)
-    if size > _STORED_LIMIT:
-        return entry_head(kind_bits, size) + base + stored(data)
-    # One formatting for ``stored``'s two; this is done for every object that is written.
-    return b"%b%b%b%b%b" % (entry_head(kind_bits, size), base, _block(size), data, _BIG(zlib.adler32(data)))
+@functools.lru_cache(maxsize=_SIZES)
+def _before_stored(kind_bits: int, size: int) -> bytes:
+    return entry_head(kind_bits, size) + _block(size)
 
 
 @functools.lru_cache(maxsize=_SIZES)

@@ -16,7 +16,8 @@ from substrate.errors import BadObject
 _BEGIN = b"-----BEGIN SSH SIGNATURE-----\n"
 _END = b"\n-----END SSH SIGNATURE-----"
 _KIND = b"ssh-ed25519"
-_WIDTH = 70
+_LINES = struct.Struct("70s70s70s22s").unpack
+"""The base64 of a signature, as long for every Ed25519 key, in lines of 70."""
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
 
@@ -81,7 +82,7 @@ def _before(public: bytes) -> bytes:
 def armour(signature: Signature) -> bytes:
     """The text that stands in a commit's ``gpgsig`` header."""
     text = base64.b64encode(_before(signature.public) + signature.signature)
-    return _BEGIN + b"\n".join([text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]) + _END
+    return _BEGIN + b"\n".join(_LINES(text)) + _END
 
 
 def parse(text: bytes) -> Signature:

@@ -11,10 +11,11 @@ present flush, and libgit2's cache of 16 MB for the whole process.
 import functools
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from types import TracebackType
+
+import msgspec
 
 from substrate import layout
 from substrate.difference import difference
@@ -40,8 +41,7 @@ from waypost.model.limits import DEFAULT, Limits
 _CREATOR = "supervisor <supervisor@deployment.waypost>"
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(msgspec.Struct, frozen=True):
     """The newest commit, not yet an object: whether it is a head, and signed, is known when the next one comes."""
 
     headers: bytes
@@ -62,6 +62,7 @@ class Store:
         """Commits that are visible and not yet durable."""
         self._key, self._disk, self._limits = key, disk, limits
         self._broken: str | None = None
+        self._writing = _Writing(self)
         self._position = 0
         self._hash = found.head.hash if found else repository
         self._head = found.head.oid if found else None
@@ -78,7 +79,7 @@ class Store:
         self._journals = Journals(
             disk, folder, limits, ref=found.ref if found else None, held=found.held if found else ()
         )
-        with self._writing():
+        with self._writing:
             self._journals.begin(found.next_journal if found else 1)
 
     # --- opening and closing ---
@@ -139,7 +140,7 @@ class Store:
             self.abandon()
             return
         self.flush()
-        with self._writing():
+        with self._writing:
             self._journals.close(self.head)
         self.abandon()
 
@@ -192,7 +193,7 @@ class Store:
         self._check()
         who, line = self._identity(author), check_subject(subject)
         changes = difference(self._trees, puts, deletes)
-        with self._writing():
+        with self._writing:
             tree = self._apply(puts, deletes, changes)
             if self._draft is not None:
                 # A commit is followed by this one, so it isn't the flush's last: no trailer, no signature.
@@ -218,7 +219,7 @@ class Store:
         draft = self._draft
         if draft is None:
             return self._position
-        with self._writing():
+        with self._writing:
             trailer = Trailer(self.flush_number + 1, self._flush.hexdigest())
             message = head_message(draft.subject, trailer)
             signature = self._key.sign(draft.headers + b"\n" + message).replace(b"\n", b"\n ")
@@ -262,7 +263,7 @@ class Store:
         Raises FlushFailed, SecondWriter.
         """
         self.flush()
-        with self._writing():
+        with self._writing:
             published = self._journals.seal(self.head)
             if published is not None:
                 self._trees.evict(published)
@@ -285,9 +286,6 @@ class Store:
     def _check(self) -> None:
         if self._broken is not None:
             raise Broken(f"{self.path}: the store can't be used any more: {self._broken}", hint="open it again")
-
-    def _writing(self) -> "_Writing":
-        return _Writing(self)
 
     def fail(self, reason: str) -> None:
         """Declare the store broken: nothing more is written or read through it."""

@@ -9,7 +9,9 @@ the cost of a write follows its depth, never the history.
 import bisect
 import functools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from substrate.errors import BadPath
 from substrate.objects import EMPTY_TREE, parse_tree
@@ -19,7 +21,7 @@ _DIRECTORY = b"40000 "
 _SEALED_CACHE = 64
 
 
-class Base(NamedTuple):
+class Base(msgspec.Struct, frozen=True):
     """A tree's last version in a journal: which journal, at which offset, how many deltas deep, and its bytes."""
 
     journal: int
