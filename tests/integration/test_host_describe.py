@@ -1,6 +1,11 @@
 """What a workflow file declares is asked of a child; what it does wrong is said with the line, and harms nobody."""
 
 import os
+import resource
+import select
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -36,7 +41,7 @@ def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:
     spec = found.spec
     assert (spec.name, spec.address, spec.steps, spec.runs) == ("plain", "plain@example.com", ("size",), "thread")
     assert (spec.mail_to, spec.env) == (("boss@example.com",), ("TOKEN",))
-    assert found.arguments == ("--root", str(tmp_path), "--module", "plain", "--sha256", spec.code)
+    assert found.arguments == ("--root", str(tmp_path), "--module=plain", "--sha256", spec.code)
 
 
 BROKEN = {
@@ -90,6 +95,62 @@ def test_an_import_that_never_ends_is_ended_with_what_it_started(tmp_path: Path)
     with pytest.raises(BadWorkflow, match=r"more than 1 s"):
         describe(file, timeout=1, environment=os.environ)
     assert time.monotonic() - began < 200  # it did not wait for the sleepers
+
+
+def test_an_import_that_prints_for_ever_fills_no_memory_of_the_hosts(tmp_path: Path) -> None:
+    """Only the end of what it says is kept; the time it has is the same as anybody's."""
+    file = tmp_path / "chatty.py"
+    file.write_text("while True:\n    print('x' * 100_000)\n")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(BadWorkflow, match=r"more than 2 s"):
+        describe(file, timeout=2, environment=os.environ)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # KiB; it prints gigabytes
+
+
+def test_an_interrupted_description_leaves_no_process(tmp_path: Path) -> None:
+    """Ctrl-C reaches the host alone: the child is in a session of its own."""
+    file = tmp_path / "slow.py"
+    pid = tmp_path / "pid"
+    file.write_text(
+        "import os, signal, time\nfrom pathlib import Path\n"
+        f"Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "os.kill(os.getppid(), signal.SIGINT)\ntime.sleep(300)\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        describe(file, timeout=60, environment=os.environ)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_description_dies_with_its_host(tmp_path: Path) -> None:
+    """A killed host leaves no import behind that goes on for ever."""
+    file = tmp_path / "slow.py"
+    pid = tmp_path / "pid"
+    file.write_text(
+        "import os, signal, time\nfrom pathlib import Path\n"
+        f"Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(300)\n"
+    )
+    code = (
+        "import os; from pathlib import Path; from waypost.host.describe import describe; "
+        f"describe(Path({str(file)!r}), timeout=60, environment=os.environ)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as host:
+        assert host.wait(60) == -signal.SIGKILL
+    try:
+        died = os.pidfd_open(int(pid.read_text()))
+    except ProcessLookupError:
+        return
+    with os.fdopen(died) as ended:
+        assert select.select([ended], [], [], 30)[0], "it lives on"
+
+
+def test_a_files_name_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an argument, never an option."""
+    (tmp_path / "-x.py").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    described = describe(Path("-x.py"), timeout=30, environment=os.environ)
+    assert "--module=-x" in described.arguments
 
 
 def test_user_code_sees_none_of_the_hosts_environment(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The mail bus and the courier as real actors over a real disk; a scripted supervisor answers as it is told."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -146,6 +147,20 @@ def test_a_spool_is_emptied_in_order_and_nothing_in_it_is_lost(stage: Stage) -> 
     assert "not a mail" in reasons[0]
     assert reasons[1] == "nobody wants it\n"
     assert [mail.path.read_bytes() for mail in waiting(stage.spool, NAME)] in ([], [third])
+
+
+def test_what_is_no_file_in_a_spool_holds_up_no_mail(stage: Stage) -> None:
+    """A pipe would keep its reader waiting for ever, a folder can't be read, a link may lead anywhere."""
+    leave(stage.spool, RAW)
+    new = stage.spool / "new"
+    (new / "0-folder").mkdir()
+    os.mkfifo(new / "0-pipe")
+    (new / "0-link").symlink_to("/dev/zero")
+    (new / "0-gone").symlink_to(new / "nowhere")
+    stage.route()
+    assert stage.answer(ACCEPTED) == [Enqueue(RAW)]
+    aside = {path.name for path in (stage.spool / "cur").iterdir()}
+    assert aside >= {f"0-{name}{end}" for name in ("folder", "pipe", "link", "gone") for end in ("", ".reason")}
 
 
 def test_an_outbox_is_delivered_recorded_and_tried_again(stage: Stage) -> None:

@@ -38,6 +38,10 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if options.describe is not None:
         from waypost.child.describe import describe
 
+        if options.parent is not None:
+            from ipc.parent import settle
+
+            settle(options.parent)
         _leave(describe(Path(options.describe)))
     from ipc.errors import IpcError
 

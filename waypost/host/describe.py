@@ -4,9 +4,11 @@ Nothing is made for a file that can't be deployed; the errors are the file autho
 """
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
 
 _SHOWN_LINES = 10
+_KEPT = 1024 * 1024
+"""Bytes of each stream: a declaration is far smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Described:
     @property
     def arguments(self) -> tuple[str, ...]:
         """For ``python -m waypost.child``."""
-        return ("--root", self.root, "--module", self.module, "--sha256", self.spec.code)
+        return ("--root", self.root, f"--module={self.module}", "--sha256", self.spec.code)
 
 
 def describe_all(files: Iterable[Path], *, timeout: float, environment: Mapping[str, str]) -> tuple[Described, ...]:
@@ -81,7 +85,9 @@ def describe(file: Path, *, timeout: float, environment: Mapping[str, str]) -> D
 def _answer(
     file: Path, timeout: float, environment: Mapping[str, str]
 ) -> declaration.Description | declaration.NotDescribed:
-    command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", "--describe", str(file))
+    # "=", as a file's name may begin with a dash.
+    child_options = ("--parent", str(os.getpid()), f"--describe={file}")
+    command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", *child_options)
     kept = {name: environment[name] for name in AS_THE_HOST if name in environment}
     with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's
         command,
@@ -92,18 +98,43 @@ def _answer(
         start_new_session=True,
     ) as child:
         try:
-            out, complaints = child.communicate(timeout=timeout)
+            out, complaints = _collected(child, timeout)
         except subprocess.TimeoutExpired:
-            # With it, what it has started meanwhile. It isn't reaped yet, so the number is its own.
-            os.killpg(child.pid, signal.SIGKILL)
             raise BadWorkflow(
                 str(file),
                 f"importing it took more than {timeout:g} s",
                 hint="do slow work inside a step, not when the file is imported",
             ) from None
+        finally:
+            if child.returncode is None:
+                # Too slow, or Ctrl-C, which doesn't reach its session. With it goes what it has started meanwhile; it
+                # isn't reaped yet, so the number is its own.
+                os.killpg(child.pid, signal.SIGKILL)
     try:
         return declaration.read(out)
     except Invalid as bad:
         last = complaints.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_LINES:]
         why = "\n    ".join([f"its import ended the interpreter (exit status {child.returncode})", *last])
         raise BadWorkflow(str(file), why) from bad
+
+
+def _collected(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """What it writes until it ends, the last bytes of each stream. Raises TimeoutExpired; ends nothing itself."""
+    deadline = time.monotonic() + timeout
+    with selectors.DefaultSelector() as selector:
+        streams = [(stream, bytearray()) for stream in (child.stdout, child.stderr) if stream is not None]
+        for stream, said in streams:
+            selector.register(stream, selectors.EVENT_READ, said)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(child.args, timeout)
+            for key, _ in selector.select(left):
+                if more := os.read(key.fd, _KEPT):
+                    key.data.extend(more)
+                    del key.data[:-_KEPT]  # whoever prints for ever fills no memory but its own
+                else:
+                    selector.unregister(key.fileobj)
+        child.wait(max(0.0, deadline - time.monotonic()))
+    out, complaints = (bytes(said) for _, said in streams)
+    return out, complaints

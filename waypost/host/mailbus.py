@@ -1,6 +1,5 @@
 """MailBusActor: the one door for mail of this host, and the way out of it."""
 
-import itertools
 import logging
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,6 @@ class MailBusActor(Shell):
             case Discard():
                 self._work().do(lambda: _discard(effect))
             case SetAside():
-                log.warning("%s is set aside: %s", effect.mail.path, effect.reason)
                 self._work().do(lambda: _set_aside(effect))
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
@@ -75,20 +73,31 @@ def _shelve(out: Path, effect: Shelve) -> Shelved:
 
 
 def _look(data: DataDir, names: tuple[str, ...], limit: int, wall: int) -> SpoolFound:
-    """Read the oldest mails of each spool; what can't be read stays and is named."""
+    """Read the oldest mails of each spool; what can't be read stays, is named, and holds up nothing behind it."""
     found: list[tuple[Spooled, bytes]] = []
     faults: list[str] = []
     for name in names:
         try:
             spool.tidy(data.spool(name), wall / 1000)
-            for mail in itertools.islice(spool.waiting(data.spool(name), name), _AT_ONCE):
-                with mail.path.open("rb") as file:
-                    found.append((mail, file.read(limit + 1)))  # one over: the door sees that it is too large
+            waiting = spool.waiting(data.spool(name), name)
         except OSError as failure:
             faults.append(f"{data.spool(name)}: {failure.strerror or failure}")
+            continue
+        most = len(found) + _AT_ONCE
+        for mail in waiting:
+            if len(found) == most:
+                break
+            try:
+                raw = spool.read(mail, limit + 1)  # one over: the door sees that it is too large
+                if raw is None:
+                    _set_aside(SetAside(mail, "not a mail: no plain file"))
+                else:
+                    found.append((mail, raw))
+            except OSError as failure:
+                faults.append(f"{mail.path}: {failure.strerror or failure}")
     for fault in faults:
         log.warning("spool: %s", fault)
-    return SpoolFound(tuple(found), tuple(faults))
+    return SpoolFound(tuple(found))
 
 
 def _discard(effect: Discard) -> None:
@@ -99,6 +108,7 @@ def _discard(effect: Discard) -> None:
 
 
 def _set_aside(effect: SetAside) -> None:
+    log.warning("%s is set aside: %s", effect.mail.path, effect.reason)
     try:
         spool.set_aside(effect.mail, effect.reason)
     except OSError as failure:

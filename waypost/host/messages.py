@@ -66,7 +66,6 @@ class SpoolFound:
     """What the disk worker found in the spools, with the raw mails; oldest first within a deployment."""
 
     mails: tuple[tuple[Spooled, bytes], ...]
-    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ A mail that can't be enqueued for good is set aside in ``cur/`` with the reason 
 
 import os
 import secrets
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,18 @@ def waiting(spool: Path, deployment: str) -> tuple[Spooled, ...]:
     except FileNotFoundError:
         return ()
     return tuple(Spooled(deployment, spool / "new" / name) for name in names)
+
+
+def read(mail: Spooled, limit: int) -> bytes | None:
+    """A mail, or its first ``limit`` bytes; None for what is no plain file and so no mail. Raises OSError.
+
+    A pipe or a device that somebody has put there must not keep its reader waiting, nor a link lead out of the spool.
+    """
+    if not stat.S_ISREG(mail.path.lstat().st_mode):
+        return None
+    descriptor = os.open(mail.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(limit)
 
 
 def remove(mail: Spooled) -> None:
