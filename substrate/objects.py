@@ -5,6 +5,7 @@ special to git or to a file system, an identity with a newline) is refused befor
 """
 
 import enum
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ _IDENTITY = re.compile(r"[^<>\x00-\x1f\x7f]*[^<>\x00-\x20\x7f.,:;'\"\\] <[^<>\x0
 _LINE = re.compile(r"[^\x00-\x1f\x7f]{1,1000}\Z")
 PATH_LIMIT = 1024
 """Characters of a whole path."""
+_DIRECTORIES = 1024
+"""How many directories are remembered to be good or bad: most writes go where one has just gone."""
 
 
 def object_id(kind: Kind, data: bytes) -> bytes:
@@ -44,8 +47,14 @@ def object_id(kind: Kind, data: bytes) -> bytes:
 
 def check_path(path: str) -> None:
     """Refuse a path that git, a shell or another file system could trip over. Raises BadPath."""
-    if len(path) > PATH_LIMIT or not _PATH.match(path):
+    above, slash, name = path.rpartition("/")
+    if len(path) > PATH_LIMIT or not _PATH.match(name) or (slash and not _is_path(above)):
         raise BadPath(path, "a component is empty, special, too long, or not of A-Z a-z 0-9 _ % = + @ , . -")
+
+
+@functools.lru_cache(maxsize=_DIRECTORIES)
+def _is_path(directory: str) -> bool:
+    return _PATH.match(directory) is not None
 
 
 def check_identity(identity: str) -> bytes:

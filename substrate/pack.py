@@ -64,6 +64,7 @@ def entry_head(kind_bits: int, size: int) -> bytes:
     return bytes(out)
 
 
+@functools.lru_cache(maxsize=_SIZES)
 def distance(back: int) -> bytes:
     """How far before a delta its base begins, in the offset encoding of OFS_DELTA."""
     out = [back & 0x7F]

@@ -8,7 +8,7 @@ the cost of a write follows its depth, never the history.
 
 import bisect
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -19,6 +19,8 @@ from substrate.objects import EMPTY_TREE, parse_tree
 _FILE = b"100644 "
 _DIRECTORY = b"40000 "
 _SEALED_CACHE = 64
+_DIRECTORIES = 1024
+"""How many paths of directories are remembered in pieces: most writes go where one has just gone."""
 
 
 class Base(msgspec.Struct, frozen=True):
@@ -90,7 +92,7 @@ class Trees:
 
     def blob(self, path: str) -> bytes | None:
         """The id of the blob at a path; None where no file is."""
-        *above, name = path.encode().split(b"/")
+        above, name = _split(path)
         node = self._find(above)
         return None if node is None else node.oid(name)
 
@@ -108,7 +110,7 @@ class Trees:
             else:
                 yield f"{path}/{key.decode()}"
 
-    def _find(self, parts: list[bytes]) -> _Directory | None:
+    def _find(self, parts: Sequence[bytes]) -> _Directory | None:
         """A directory to read: the one being written, or a sealed one (never attached, never changed)."""
         node = self._root
         for part in parts:
@@ -125,7 +127,7 @@ class Trees:
 
     def check(self, path: str) -> bytes | None:
         """The id of the blob that a put would replace. Raises BadPath where a file and a directory would collide."""
-        *above, name = path.encode().split(b"/")
+        above, name = _split(path)
         node = self._root
         for part in above:
             child = node.children.get(part)
@@ -143,17 +145,17 @@ class Trees:
 
     def put(self, path: str, oid: bytes) -> None:
         """Name a blob."""
-        *above, name = path.encode().split(b"/")
+        above, name = _split(path)
         self._writable(above).put(name, _FILE + name + b"\0" + oid)
 
     def remove(self, path: str) -> None:
         """Remove a file; directories that it leaves empty go at ``write``."""
-        *above, name = path.encode().split(b"/")
+        above, name = _split(path)
         self._writable(above).remove(name)
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with all that is below it."""
-        *above, name = path.encode().split(b"/")
+        above, name = _split(path)
         node = self._writable(above)
         node.remove(name + b"/")
         node.children.pop(name, None)
@@ -168,7 +170,7 @@ class Trees:
         """Let go of what was last written before this journal: all of it must be in sealed packs by now."""
         self._evict(self._root, journal)
 
-    def _writable(self, parts: list[bytes]) -> _Directory:
+    def _writable(self, parts: Sequence[bytes]) -> _Directory:
         node = self._root
         for part in parts:
             node.changed.add(part)
@@ -200,3 +202,14 @@ class Trees:
                 del node.children[name]
             else:
                 self._evict(child, journal)
+
+
+def _split(path: str) -> tuple[tuple[bytes, ...], bytes]:
+    """The directories above a path, outermost first, and its last name."""
+    above, _, name = path.rpartition("/")
+    return _parts(above), name.encode()
+
+
+@functools.lru_cache(maxsize=_DIRECTORIES)
+def _parts(directory: str) -> tuple[bytes, ...]:
+    return tuple(directory.encode().split(b"/")) if directory else ()

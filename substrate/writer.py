@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
+
 from substrate import layout, questions
 from substrate import state as files
 from substrate.disk import Disk
@@ -74,9 +76,10 @@ class To:
 
 Effect: TypeAlias = Reply | Tell | Again | Wake
 
+_FLUSH = Again(Flush())
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+
+class _Waiting(msgspec.Struct, frozen=True):
     position: int
     to: To
     result: Result
@@ -131,24 +134,25 @@ class Writer:
         """Carry out one operation or question and answer it at its stage."""
         what = submit.what
         result: Result
-        if isinstance(what, ReadLog | ReadBlob | ReadRuns):
-            value = questions.answer(self._index, what)
-            result = value if isinstance(value, Refused) else Done(self._position, value)
-        elif (reason := self._withholds(what)) is not None:
-            result = Withheld(reason)
-        else:
-            decided = decide(self._index, what, self._context(now))
-            match decided:
-                case Change():
-                    yield from self._commit(decided, now)
-                    result = Done(self._position, decided.value)
-                case Settled():
-                    result = Done(self._position, decided.value)
-                case Hold():
-                    self._index.hold(decided)
-                    result = Done(self._position)
-                case Refused():
-                    result = decided
+        match what:
+            case ReadLog() | ReadBlob() | ReadRuns():
+                value = questions.answer(self._index, what)
+                result = value if isinstance(value, Refused) else Done(self._position, value)
+            case _ if (reason := self._withholds(what)) is not None:
+                result = Withheld(reason)
+            case _:
+                decided = decide(self._index, what, self._context(now))
+                match decided:
+                    case Change():
+                        yield from self._commit(decided, now)
+                        result = Done(self._position, decided.value)
+                    case Settled():
+                        result = Done(self._position, decided.value)
+                    case Hold():
+                        self._index.hold(decided)
+                        result = Done(self._position)
+                    case Refused():
+                        result = decided
         if submit.stage is Stage.COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
             yield from _answered(to, result)
         else:
@@ -247,12 +251,13 @@ class Writer:
             author=author, subject=change.subject, puts=change.puts, deletes=change.deletes, at=now.wall
         )
         self._index.apply(change)
-        committed = Committed(self._position, self._position, change.facts)
-        for subscriber in self._subscribers:
-            yield Tell(subscriber, committed)
+        if self._subscribers:
+            committed = Committed(self._position, self._position, change.facts)
+            for subscriber in self._subscribers:
+                yield Tell(subscriber, committed)
         if not self._flush_asked:
             self._flush_asked = True
-            yield Again(Flush())
+            yield _FLUSH
 
     def _wake(self, now: Now) -> Wake:
         self._wake_at = now.mono + self._limits.seal_idle

@@ -159,7 +159,8 @@ def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Run:
         case Ended():
             return _after_the_end(run, event)
         case Driven() | Parked() | Paused():
-            _expect(event.seq == run.ledger.seq + 1, "sequence", event, f"seq {run.ledger.seq + 1} comes next")
+            if event.seq != run.ledger.seq + 1:
+                raise Illegal("sequence", event, f"seq {run.ledger.seq + 1} comes next")
             if isinstance(run, Paused):
                 return _while_paused(run, event)
             return _settle(run.ledger, event)
@@ -305,11 +306,12 @@ def _apply(now: Ledger, event: ev.AnyEvent) -> Ledger:  # noqa: C901, PLR0911, P
 
 
 def _step_started(now: Ledger, event: ev.StepStarted) -> Ledger:
-    _expect(event.call not in now.steps, "step-already-started", event, f"{event.call} is under way")
+    if event.call in now.steps:
+        raise Illegal("step-already-started", event, f"{event.call} is under way")
     retry = now.retries.get(event.call)
-    if retry is None:
-        _expect(event.attempt == 1, "attempt", event, f"{event.call} has no failed try {event.attempt - 1}")
-    else:
+    if retry is None and event.attempt != 1:
+        raise Illegal("attempt", event, f"{event.call} has no failed try {event.attempt - 1}")
+    if retry is not None:
         _expect(event.attempt == retry.attempt, "attempt", event, f"attempt {retry.attempt} of {event.call} is next")
         waits = any(timer.call == event.call for timer in now.timers.values())
         _expect(not waits, "timer", event, f"{event.call} waits for its timer")
@@ -376,7 +378,8 @@ def _open_step(now: Ledger, event: ev.StepCompleted | ev.StepFailed) -> OpenStep
     step = now.steps.get(event.call)
     if step is None:
         raise Illegal("unknown-step", event, f"{event.call} is not under way")
-    _expect(step.attempt == event.attempt, "attempt", event, f"attempt {step.attempt} of {event.call} is under way")
+    if step.attempt != event.attempt:
+        raise Illegal("attempt", event, f"attempt {step.attempt} of {event.call} is under way")
     return step
 
 
