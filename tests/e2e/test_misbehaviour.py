@@ -9,7 +9,7 @@ import pytest
 from substrate.keys import PublicKey
 from waypost.host.datadir import DataDir
 from waypost.model import events as ev
-from waypost.testing.driver import PATIENCE, HostProcess, Place, Played, live
+from waypost.testing.driver import PATIENCE, MortalHost, Place, Played, live
 from waypost.testing.errands import SendMail, mail
 from waypost.testing.evidence import Evidence, bodies, check_bodies, check_consumed_once, check_repository
 
@@ -67,7 +67,7 @@ def check(place: Place, asked: tuple[str, ...]) -> Evidence:
 
 def test_a_child_that_breaks_the_wire_or_dies_is_replaced_and_its_host_goes_on(place: Place) -> None:
     """One host meets them all, one after the other; the step in flight runs again with its key, the others don't."""
-    host, played = HostProcess(place), Played()
+    host, played = MortalHost(place), Played()
     try:
         for number in range(1, len(ENDS_THE_CHILD) + 1):
             errands = [claim(what) for what in ENDS_THE_CHILD[:number]]
@@ -82,9 +82,9 @@ def test_a_child_that_breaks_the_wire_or_dies_is_replaced_and_its_host_goes_on(p
 def test_a_step_that_kills_the_host_runs_again_with_its_key(place: Place) -> None:
     """Both processes die in the middle of the body; the same command again goes on there."""
     played, until = Played(), time.monotonic() + PATIENCE
-    first = HostProcess(place)
+    first = MortalHost(place)
     assert not live(first, [claim(ENDS_THE_HOST)], played, until)
-    second = HostProcess(place)
+    second = MortalHost(place)
     try:
         assert live(second, [claim(ENDS_THE_HOST)], played, until)
     finally:

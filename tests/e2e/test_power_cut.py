@@ -4,7 +4,6 @@ import random
 import re
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from waypost.host.timeline import short
 from waypost.model import events as ev
 from waypost.testing.claims import DEPLOYMENT, Scene, errands
 from waypost.testing.disks import power_cut
-from waypost.testing.driver import PATIENCE, HostProcess, Played, live, play
+from waypost.testing.driver import PATIENCE, MortalHost, Played, live, play
 from waypost.testing.evidence import Evidence
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +27,7 @@ def until_the_cut(here: Scene, record: Path, flush: int) -> Played:
     """Play until the power goes in the middle of a flush; what the outside knows then."""
     played = Played()
     options = ("--record", str(record), "--die-before-sync", str(flush), "--hang", f"{HANG:g}")
-    host = HostProcess(here.place, options)
+    host = MortalHost(here.place, options)
     try:
         if live(host, errands(), played, time.monotonic() + PATIENCE):
             host.kill()  # it came to the end with fewer flushes: then this is the moment
@@ -91,9 +90,9 @@ def check_lines(found: Evidence, lines: list[str]) -> None:
             assert line in told
 
 
-def cut(scene: Callable[[str], Scene], undisturbed: dict[str, dict[str, object]], flush: int) -> None:
+def cut(here: Scene, undisturbed: dict[str, dict[str, object]], flush: int) -> None:
     """One cut, the look at what is left, and the rest of the play on it."""
-    with scene(f"cut-{flush}").explained(f"the power goes in flush {flush}") as here:
+    with here.explained(f"the power goes in flush {flush}"):
         record = here.folder / "record"
         played = until_the_cut(here, record, flush)
         there = after_the_cut(here, record)
@@ -106,13 +105,12 @@ def cut(scene: Callable[[str], Scene], undisturbed: dict[str, dict[str, object]]
 def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undisturbed, part: int) -> None:
     """Persist, then act: and what is left goes on to the same end. A random flush of each sixth of the play."""
     length = undisturbed.flushes // 6
-    cut(scene, undisturbed.outcomes, part * length + random.Random(part).randint(1, length))
+    cut(scene("cut"), undisturbed.outcomes, part * length + random.Random(part).randint(1, length))
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(1200)
-def test_after_forty_power_cuts_nothing_outside_tells_of_what_is_lost(scene, undisturbed) -> None:
-    """The same in the middle of forty flushes, all that there are if there are no more."""
-    every = range(1, undisturbed.flushes + 1)
-    for flush in sorted(random.sample(every, min(40, len(every)))):
-        cut(scene, undisturbed.outcomes, flush)
+@pytest.mark.parametrize("part", range(8))
+def test_after_a_power_cut_in_any_flush_nothing_outside_tells_of_what_is_lost(scene, undisturbed, part: int) -> None:
+    """The same in the middle of every flush, and forty times at least; every eighth one in each part."""
+    for n in range(part, max(40, undisturbed.flushes), 8):
+        cut(scene(f"cut-{n}"), undisturbed.outcomes, n % undisturbed.flushes + 1)

@@ -22,11 +22,12 @@ from typing import Protocol
 
 from waypost.cli.client import Client, Said
 from waypost.host.answers import Answer, EventsPage, Runs
-from waypost.host.errors import NoHost, NotNow
+from waypost.host.errors import NoHost, Unanswered
 from waypost.model import events as ev
 from waypost.testing.host import READY
 
-LIMITS = '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02}'
+LIMITS = '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 100}'
+"""Short waits; and a journal becomes a pack every ten flushes or so, so that kills and cuts meet that, too."""
 PATIENCE = 90.0
 """Seconds until a play that doesn't end has failed."""
 _PULSE = 0.02
@@ -69,7 +70,7 @@ class Errand(Protocol):
         ...
 
 
-class HostProcess:
+class MortalHost:
     """``python -m waypost.testing.host`` at a place, and a thread that reads what it prints."""
 
     def __init__(self, place: Place, options: Sequence[str] = ()) -> None:
@@ -165,11 +166,11 @@ def workers_of(host: int) -> tuple[int, ...]:
 
 # --- kills ---------------------------------------------------------------------------------------------------------
 
-Kill = Callable[[HostProcess], bool]
+Kill = Callable[[MortalHost], bool]
 """Kills something of a host; whether there was something to kill."""
 
 
-def kill_host(host: HostProcess) -> bool:
+def kill_host(host: MortalHost) -> bool:
     """Do kill -9 of the host, wherever it is in its life."""
     if not host.alive:
         return False
@@ -177,7 +178,7 @@ def kill_host(host: HostProcess) -> bool:
     return True
 
 
-def kill_child(host: HostProcess) -> bool:
+def kill_child(host: MortalHost) -> bool:
     """Do kill -9 of the present child."""
     killed = False
     for pid in host.workers():
@@ -193,7 +194,7 @@ class Reaper:
     def __init__(self, kill: Kill, pauses: Iterable[float]) -> None:
         self.kills = 0
         self._kill, self._pauses = kill, tuple(pauses)
-        self._host: HostProcess | None = None
+        self._host: MortalHost | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="reaper", daemon=True)
 
@@ -203,7 +204,7 @@ class Reaper:
         random_ = random.Random(seed)  # noqa: S311 - to be repeatable, not secret
         return cls(kill, [random_.uniform(0.0, span) for _ in range(kills)])
 
-    def watch(self, host: HostProcess) -> None:
+    def watch(self, host: MortalHost) -> None:
         """From now on this is the host; the first call begins the reaper's time."""
         self._host = host
         if self._thread.ident is None:
@@ -258,7 +259,7 @@ def play(
     played = played or Played()
     until = time.monotonic() + PATIENCE
     options = iter(lives)
-    host = HostProcess(place, next(options, ()))
+    host = MortalHost(place, next(options, ()))
     try:
         while True:
             played.lives += 1
@@ -266,7 +267,7 @@ def play(
                 reaper.watch(host)
             if live(host, errands, played, until):
                 break
-            host = HostProcess(place, next(options, ()))
+            host = MortalHost(place, next(options, ()))
         if reaper is not None:
             reaper.close()  # what comes now is the end, as asked for
         status = host.end()
@@ -283,7 +284,7 @@ def play(
     return played
 
 
-def live(host: HostProcess, errands: Sequence[Errand], played: Played, until: float) -> bool:
+def live(host: MortalHost, errands: Sequence[Errand], played: Played, until: float) -> bool:
     """One life of a host: do errands until all is done (True), or until it is dead (False). Raises Stuck."""
     client = Client(host.place.data / "host.sock")
     while host.alive:
@@ -294,7 +295,7 @@ def live(host: HostProcess, errands: Sequence[Errand], played: Played, until: fl
                 f"the host's last words: {host.lines[-10:]}"
             )
         if host.ready:
-            with suppress(NoHost, NotNow):
+            with suppress(NoHost, Unanswered):
                 _run_errands(client, host.place, errands, played)
                 if len(played.acknowledged) == len(errands) and _all_over(client):
                     return True
@@ -342,7 +343,7 @@ def _all_sent(client: Client, run: str) -> bool:
     return not waiting
 
 
-def _no_orphans(host: HostProcess) -> None:
+def _no_orphans(host: MortalHost) -> None:
     """A host that is dead leaves no child behind. Raises Stuck."""
     until = time.monotonic() + PATIENCE
     while left := host.workers():
