@@ -13,6 +13,7 @@ import pytest
 from actors import DispatchActor, SupervisorActor, TerminalBroadcasterActor
 from actors.child_process import ChildCommand
 from actors.messages import Describe, Description, Forward, SeenQueued, Start, StateChanged, Stop, WatchRun
+from ipc.secret import Secret
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
 from substrate.keys import SigningKey
@@ -20,7 +21,7 @@ from substrate.messages import Accepted, Done, Durable, Enqueue, GenerationBegun
 from substrate.messages import Committed as Visible
 from waypost.acting import ActorEnded, Ref
 from waypost.host.clock import SystemClock
-from waypost.host.crew import HostCrew, MailKey, Ports
+from waypost.host.crew import HostCrew, Ports
 from waypost.host.datadir import DataDir, lay_out, prepare
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits
@@ -70,7 +71,7 @@ class Deployment:
         ports = Ports(
             data=self.data,
             key=self.key,
-            mail_key=MailKey(bytes(32)),
+            mail_key=Secret(bytes(32)),
             clock=self.clock,
             wires=self.wires,
             limits=limits,

@@ -15,6 +15,7 @@ from typing import Self
 import pykka
 
 from actors.messages import Description, StateChanged
+from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.keys import SigningKey
 from waypost import __version__
@@ -23,7 +24,7 @@ from waypost.host import offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
-from waypost.host.crew import MailKey, Ports
+from waypost.host.crew import Ports
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, NotWritable, Taken
@@ -93,7 +94,7 @@ class Host:
             ports = Ports(
                 data=data,
                 key=key,
-                mail_key=MailKey(secret),
+                mail_key=Secret(secret),
                 clock=clock,
                 wires=wires,
                 limits=config.limits,

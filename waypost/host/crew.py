@@ -7,6 +7,7 @@ from actors.dispatch import DispatchActor
 from actors.messages import DeploymentSpec, Peers
 from actors.scheduler import SchedulerActor
 from actors.terminal import TerminalBroadcasterActor
+from ipc.secret import Secret
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
 from substrate.keys import SigningKey
@@ -25,30 +26,12 @@ class Ports:
 
     data: DataDir
     key: SigningKey
-    mail_key: "MailKey"
+    mail_key: Secret
+    """Makes the Message-IDs of outgoing mail."""
     clock: Clock
     wires: Wires
     limits: Limits
     disk: Disk
-
-
-class MailKey:
-    """The key of outgoing Message-IDs; shown to nobody."""
-
-    __slots__ = ("_raw",)
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-
-    def reveal(self) -> bytes:
-        """The 32 bytes, for the one function that makes Message-IDs."""
-        return self._raw
-
-    def __repr__(self) -> str:
-        return "MailKey(…)"
-
-    def __reduce__(self) -> str:
-        raise TypeError("a mail key is never pickled")
 
 
 class HostCrew:
@@ -65,7 +48,7 @@ class HostCrew:
             deployment=spec.name,
             address=spec.address,
             runs=self._runs,
-            message_id=message_ids(ports.mail_key.reveal(), spec.address),
+            message_id=message_ids(bytes(ports.mail_key.reveal()), spec.address),
         )
         return SubstrateActor.start(
             ports.data.repo(spec.name),
