@@ -115,10 +115,10 @@ class SubstrateActor(Shell):
     def _turn(self, state: State, message: SubstrateMessage | Asked, now: Now) -> Next[State]:
         body, to = (message.body, To(token=message.token)) if isinstance(message, Asked) else (message, _to(message))
         match state:
-            case Unopened():
-                return self._unopened(body, to, now)
             case Serving():
                 return Next(state, tuple(_serve(state.writer, body, to, now)))
+            case Unopened():
+                return self._unopened(body, to, now)
             case _:
                 assert_never(state)
 
@@ -148,13 +148,13 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
     match message:
         case Submit():
             return writer.submit(message, to, now)
+        case Flush():
+            return writer.flush(now)
         case Subscribe():
             return writer.subscribe(message.subscriber, to)
         case Seal():
             effects = list(writer.seal(now))
             return (*effects, *_answer(to, Done(writer.position, writer.flush_number)))
-        case Flush():
-            return writer.flush(now)
         case Idle():
             return writer.idle(now)
         case Open():
