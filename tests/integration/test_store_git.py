@@ -48,6 +48,13 @@ def test_a_sealed_repository_is_sound_for_git(store: Store, tmp_path: Path, key:
     shutil.rmtree(tmp_path / "copy")
 
 
+def test_a_directory_over_its_bound_is_seen(store: Store, tmp_path: Path) -> None:
+    """A test of the check that every repository of these tests goes through: git itself has no such bound."""
+    put(store, {f"mail/{number:03d}.eml": b"" for number in range(257)})
+    store.close()
+    assert fsck(tmp_path / "r.git") == "mail has 257 entries\n"
+
+
 def test_only_the_last_commit_of_a_flush_is_its_head(store: Store, tmp_path: Path) -> None:
     """Number and hash stand where the signature does, and nowhere else."""
     for number in (1, 2, 3):

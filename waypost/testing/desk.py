@@ -32,12 +32,12 @@ from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START
+from waypost.testing.stores import BOUND
 
 REPOSITORY = "0123456789abcdef"
 ADDRESS = "expenses@example.com"
 SENDER = "bob@example.com"
 BOSS = "boss@example.com"
-BOUND = 256
 STARTED = Start(definition="d" * 64, code="c" * 64, python="3.11.7", waypost="0.1.0", mail_to=(BOSS,))
 
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from waypost.model.limits import DEFAULT, Limits
 AUTHOR = "workflow-process <workflow-process@deployment.waypost>"
 AT = 1_800_000_000_000
 REPOSITORY_ID = "0123456789abcdef"
+BOUND = 256
+"""Entries that a directory may have (storage §1)."""
 
 
 def first_files(repository_id: str = REPOSITORY_ID) -> dict[str, bytes]:
@@ -48,8 +51,15 @@ def git(repository: Path, *arguments: str, check: bool = True) -> str:
 
 
 def fsck(repository: Path) -> str:
-    """What ``git fsck --strict`` complains about: nothing, for a sound repository."""
-    return git(repository, "fsck", "--strict", "--full", "--no-progress")
+    """What is wrong with it: what ``git fsck --strict`` says, and directories over their bound (storage §1)."""
+    return git(repository, "fsck", "--strict", "--full", "--no-progress") + "".join(overfull(repository))
+
+
+def overfull(repository: Path) -> list[str]:
+    """A line for each directory of the newest sealed commit that has more than 256 entries."""
+    listed = git(repository, "ls-tree", "-r", "-t", "-z", "--name-only", "refs/heads/log", check=False)
+    entries = Counter(path.rpartition("/")[0] for path in listed.split("\0"))
+    return [f"{path or 'the root'} has {count} entries\n" for path, count in entries.items() if count > BOUND]
 
 
 def verify_commit(repository: Path, commit: str, key: PublicKey) -> str:
