@@ -56,14 +56,22 @@ def test_a_fault_says_what_was_raised_where() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [Mute(), ValueError("\ud800"), ValueError("x" * 10**6), KeyboardInterrupt(), ValueError("a\0b")]
+    "error",
+    [
+        *(Mute(), ValueError("\ud800"), ValueError("x" * 10**6), KeyboardInterrupt(), ValueError("a\0b")),
+        *(ValueError("\ud800" * 10**6), type("Long" * 1000, (Exception,), {})(), type("L" * 1001, (Exception,), {})()),
+    ],
+    ids=lambda error: type(error).__name__[:20],
 )
 def test_no_exception_is_too_strange_to_be_recorded(error: BaseException) -> None:
     """Else the step would neither fail nor complete. The row of step_values.jsonl whose str() raises is here."""
     fault = faults.of_step(raised(error), SPEC)
     event = ev.StepFailed(call="r1#1", error=fault, final=True)  # type: ignore[arg-type]  # a literal call id
     assert ev.decode(ev.proposed(event)) == event
-    assert len(fault.message) < 10_000
+    assert len(fault.message) <= faults.MESSAGE
+    assert len(fault.traceback) <= faults.TRACEBACK
+    again = faults.of_run(faults.rebuilt(fault, SPEC))
+    assert (again.type, again.message, again.traceback) == (fault.type, fault.message, fault.traceback)
 
 
 def test_a_declared_type_is_rebuilt_from_its_args() -> None:

@@ -21,6 +21,9 @@ MESSAGE = 8_000
 TRACEBACK = 32_000
 """Characters of a traceback that are kept: its end, where the error was raised."""
 
+_LEFT_OUT = "[…]"
+_LINE = 1000
+"""Characters of a name: what an event's ``Line`` holds."""
 _OURS = Path(__file__).parents[1]
 _ARGS = Codec(list[Any])
 
@@ -37,10 +40,10 @@ def of_run(error: BaseException) -> Fault:
     """What escaped a workflow. A StepError is shown as the step's own error, and names the step."""
     if isinstance(error, StepError):
         return Fault(
-            type=_clean(error.type, 1000),
+            type=_clean(error.type, _LINE),
             message=_clean(error.reason, MESSAGE),
             traceback=_clean(error.traceback, TRACEBACK, end=True),
-            step=_clean(error.step, 900),
+            step=_clean(error.step, _LINE),
         )
     return _fault(error)
 
@@ -62,7 +65,7 @@ def is_answer(error: BaseException, spec: StepSpec) -> bool:
 
 def _fault(error: BaseException, *, args: Raw | UnsetType = UNSET, step: str = "") -> Fault:
     return Fault(
-        type=_clean(type(error).__name__, 1000),
+        type=_clean(type(error).__name__, _LINE),
         message=_clean(_text(error), MESSAGE),
         traceback=_traceback(error),
         args=args,
@@ -95,9 +98,12 @@ def _users_own(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _clean(text: str, most: int, *, end: bool = False) -> str:
-    if len(text) > most:
-        text = f"[…]{text[-most:]}" if end else f"{text[:most]}[…]"
-    return text.encode("utf-8", "backslashreplace").decode()
+    """The text as Unicode of at most ``most`` characters, the mark of what was left out among them."""
+    text = (text[-most - 1 :] if end else text[: most + 1]).encode("utf-8", "backslashreplace").decode()
+    if len(text) <= most:
+        return text
+    kept = most - len(_LEFT_OUT)
+    return f"{_LEFT_OUT}{text[-kept:]}" if end else f"{text[:kept]}{_LEFT_OUT}"
 
 
 def _args(error: BaseException, spec: StepSpec) -> Raw | UnsetType:
