@@ -6,8 +6,6 @@ Part of ``substrate.messages``, by whose name it is imported.
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import msgspec
-
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
@@ -23,7 +21,8 @@ class Recorded:
     raw: bytes = field(repr=False)
 
 
-class Appended(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Appended:
     """Events were added to a run; ``state`` is the run after them."""
 
     run: RunId

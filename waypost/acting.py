@@ -4,7 +4,6 @@ Values only, so that decisions can be imported without a thread or a clock; ``wa
 """
 
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import pykka
@@ -30,6 +29,14 @@ class Clock(Protocol):
         ...
 
 
+class Box(Protocol):
+    """Where an answer is left for another thread."""
+
+    def put(self, value: Any, /) -> None:
+        """Leave it; never waits."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Next(Generic[S]):
     """What a decision yields: the new state, and the effects in the order in which they are to be performed."""
@@ -43,7 +50,7 @@ class Question:
     """What ``request`` sends; a decision sees ``Asked`` and answers, now or later, with ``Reply``."""
 
     body: Any
-    answer: SimpleQueue[Any] = field(repr=False)
+    answer: Box = field(repr=False)
     """Where the answer goes, once; an exception is raised at the asker."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pykka
 
-from waypost.acting import ActorEnded, Asked, Clock, Halt, Next, Question, Ref, Reply, Tell
+from waypost.acting import ActorEnded, Asked, Box, Clock, Halt, Next, Question, Ref, Reply, Tell
 from waypost.model.errors import WaypostError
 from waypost.model.times import Now
 
@@ -91,7 +91,7 @@ class Shell(pykka.ThreadingActor):
         self.name, self.incarnation = name, incarnation
         self._state, self._advance, self._clock, self._parent = state, advance, clock, parent
         self._tokens = itertools.count(1)
-        self._open: dict[int, SimpleQueue[Any]] = {}
+        self._open: dict[int, Box] = {}
         self._ended = False
 
     @staticmethod
