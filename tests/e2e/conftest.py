@@ -38,6 +38,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """The scenario without a kill, once for all tests."""
     scene = Scene(tmp_path_factory.mktemp("undisturbed") / "play", FLOWS / "expenses_like.py").prepare()
     played = play(scene.place, errands())
-    found = scene.check(None)
+    found = scene.check(None, played)
     (flushes,) = (int(line.split()[1]) for line in played.lines[-1] if line.startswith(FLUSHES))
     return Undisturbed(found.outcomes, flushes)

@@ -30,8 +30,10 @@ def kill_at_random(scene: MakeScene, undisturbed: Outcomes, kill: Kill, span: fl
     for each in count(seed):
         with scene(f"seed-{each}").explained(f"seed {each}") as here:
             reaper = Reaper.seeded(kill, each, kills=min(3, kills - done), span=span)
-            done += play(here.place, errands(), reaper=reaper).kills
-            here.check(undisturbed)
+            played = play(here.place, errands(), reaper=reaper)
+            here.check(undisturbed, played)
+        done += played.kills
+        assert played.lives == (1 if kill is kill_child else played.kills + 1)
         if done == kills:
             return
 
@@ -57,7 +59,7 @@ def host_dies_after(here: Scene, undisturbed: Outcomes, flushes: list[int]) -> i
     """One host after the other dies right after the n-th flush of its own life; how many of them did."""
     with here.explained(f"the hosts die after flushes {flushes}"):
         played = play(here.place, errands(), lives=[("--die-after-sync", str(n)) for n in flushes])
-        here.check(undisturbed)
+        here.check(undisturbed, played)
     return played.lives - 1
 
 
@@ -66,7 +68,8 @@ def child_dies_after(here: Scene, undisturbed: Outcomes, flushes: list[int]) -> 
     with here.explained(f"the child dies after flushes {flushes}"):
         options = [word for n in flushes for word in ("--kill-child-after-sync", str(n))]
         played = play(here.place, errands(), lives=[options])
-        here.check(undisturbed)
+        here.check(undisturbed, played)
+    assert played.lives == 1
     return sum(line.startswith(KILLED) for lines in played.lines for line in lines)
 
 

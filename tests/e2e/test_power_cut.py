@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.answers import Answered, MailTaken
 from waypost.host.narrate import Narrator
 from waypost.host.timeline import short
 from waypost.model import events as ev
 from waypost.testing.claims import DEPLOYMENT, Scene, errands
 from waypost.testing.disks import power_cut
 from waypost.testing.driver import PATIENCE, MortalHost, Played, live, play
-from waypost.testing.evidence import Evidence
+from waypost.testing.evidence import Evidence, check_acknowledged
 
 pytestmark = pytest.mark.e2e
 
@@ -62,16 +61,7 @@ def check_nothing_is_known_that_was_lost(there: Scene, played: Played) -> None:
     assert {key for key, _ in there.ledger} <= begun
     queued = {e.message_id for s in by_run.values() for e in s.events if isinstance(e, ev.MailQueued)}
     assert {message_id for message_id, _, _ in there.out} <= queued
-    arrivals = {line.entry.arrival: line.entry for line in found.queue}
-    for answer in played.acknowledged.values():
-        match answer:
-            case MailTaken():
-                assert arrivals[answer.arrival].run == answer.run
-            case Answered():
-                log = next(story.events for run, story in by_run.items() if run == answer.run)
-                assert any(isinstance(e, ev.SignalReceived) and e.call == answer.call for e in log)
-            case other:
-                pytest.fail(f"an acknowledgement of another kind: {other}")
+    check_acknowledged(found, played.acknowledged.values())
     check_lines(found, [line for lines in played.lines for line in lines if "\t" in line])
 
 
@@ -98,7 +88,7 @@ def cut(here: Scene, undisturbed: dict[str, dict[str, object]], flush: int) -> N
         there = after_the_cut(here, record)
         check_nothing_is_known_that_was_lost(there, played)
         play(there.place, errands(), played=played)
-        there.check(undisturbed)
+        there.check(undisturbed, played)
 
 
 @pytest.mark.parametrize("part", range(6))

@@ -12,7 +12,7 @@ from pathlib import Path
 from substrate.keys import PublicKey
 from waypost.host.datadir import DataDir
 from waypost.testing import evidence as ev
-from waypost.testing.driver import Errand, Place
+from waypost.testing.driver import Errand, Place, Played
 from waypost.testing.errands import Decide, ReplyByMail, SendMail, delivered, mail
 from waypost.testing.evidence import Evidence
 
@@ -110,7 +110,7 @@ class Scene:
         """The bodies that began."""
         return ev.bodies(self.books / "bodies")
 
-    def check(self, undisturbed: dict[str, dict[str, object]] | None) -> Evidence:
+    def check(self, undisturbed: dict[str, dict[str, object]] | None, played: Played) -> Evidence:
         """All that must be true once every run has ended; ``undisturbed``: the outcomes of a play without kills."""
         found = self.evidence()
         if undisturbed is not None:
@@ -122,6 +122,7 @@ class Scene:
         assert subjects == sorted([*confirmations, "Pay 412?", "Pay 733?"])
         ev.check_mail_out(found, self.out)
         ev.check_consumed_once(found)
+        ev.check_acknowledged(found, played.acknowledged.values())
         ev.check_bodies(found, self.bodies)
         ev.check_repository(self.data, DEPLOYMENT, self.key)
         return found

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,18 +105,10 @@ class MortalHost:
         """Whether it runs."""
         return self._process.poll() is None
 
-    def count(self, word: str) -> int:
-        """How many lines begin with this word."""
-        return sum(line.startswith(f"{word} ") for line in self.lines)
-
     def hear(self, seconds: float) -> None:
         """Wait until it says something, at most this long."""
         with suppress(Empty):
             self._news.get(timeout=seconds)
-
-    def workers(self) -> tuple[int, ...]:
-        """Its workflow children that live, also when it doesn't any more."""
-        return workers_of(self.pid)
 
     def kill(self) -> None:
         """End it by kill -9."""
@@ -151,17 +143,24 @@ class MortalHost:
                     self._news.put(line)
 
 
+def family_of(host: int) -> tuple[int, ...]:
+    """Every process that the host of this pid has started, whoever its parent is by now."""
+    return tuple(pid for pid, _ in _family(host))
+
+
 def workers_of(host: int) -> tuple[int, ...]:
-    """Every process that was spawned as a child by the host of this pid, whoever its parent is by now."""
+    """Of these, those that run workflows: not those that only say what a file declares."""
+    return tuple(pid for pid, words in _family(host) if not any(word.startswith(b"--describe") for word in words))
+
+
+def _family(host: int) -> Iterator[tuple[int, list[bytes]]]:
     mark = [b"waypost.child", b"--parent", str(host).encode()]
-    found: list[int] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # gone meanwhile
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 if any(words[at : at + 3] == mark for at in range(len(words))):
-                    found.append(int(entry.name))
-    return tuple(found)
+                    yield int(entry.name), words
 
 
 # --- kills ---------------------------------------------------------------------------------------------------------
@@ -181,7 +180,7 @@ def kill_host(host: MortalHost) -> bool:
 def kill_child(host: MortalHost) -> bool:
     """Do kill -9 of the present child."""
     killed = False
-    for pid in host.workers():
+    for pid in workers_of(host.pid):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             killed = True
@@ -346,7 +345,7 @@ def _all_sent(client: Client, run: str) -> bool:
 def _no_orphans(host: MortalHost) -> None:
     """A host that is dead leaves no child behind. Raises Stuck."""
     until = time.monotonic() + PATIENCE
-    while left := host.workers():
+    while left := family_of(host.pid):
         if time.monotonic() > until:
             raise Stuck(f"the host {host.pid} is dead, its children {left} live on")
         host.hear(_PULSE)

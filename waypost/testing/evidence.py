@@ -5,6 +5,7 @@ AssertionError with the run, the call and the two things that don't agree.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from msgspec import UNSET
 from substrate.keys import PublicKey
 from substrate.reader import QueueLine, Reader
 from substrate.verify import verify
+from waypost.host.answers import Answer, Answered, MailTaken, Problem
 from waypost.host.datadir import DataDir
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId, idempotency_key
@@ -155,6 +157,27 @@ def check_mail_out(evidence: Evidence, delivered: list[tuple[str, str, str]]) ->
     ]
     assert sorted(queued) == sorted(message_id for message_id, _, _ in delivered)
     assert len(set(queued)) == len(queued), f"one Message-ID was queued twice: {queued}"
+
+
+def check_acknowledged(evidence: Evidence, answers: Iterable[Answer]) -> None:
+    """Every acknowledgement that anybody got is borne out: that mail is here, for that run; that wait was answered."""
+    arrivals = {line.entry.arrival: line.entry.run for line in evidence.queue}
+    answered = {
+        (story.run, event.call)
+        for story in evidence.stories.values()
+        for event in story.events
+        if isinstance(event, ev.SignalReceived)
+    }
+    for answer in answers:
+        match answer:
+            case MailTaken():
+                assert arrivals.get(answer.arrival) == answer.run, f"{answer} was acknowledged; there is {arrivals}"
+            case Answered():
+                assert (answer.run, answer.call) in answered, f"{answer} was acknowledged; there is {answered}"
+            case Problem(code="already-decided"):
+                pass  # the first answer's acknowledgement got lost; which one counts is in the outcomes
+            case _:
+                raise AssertionError(f"an acknowledgement of another kind: {answer}")
 
 
 def check_bodies(evidence: Evidence, book: list[Body]) -> None:
