@@ -37,7 +37,11 @@ BUCKET_AGE = 86_400_000
 
 
 def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
-    """Accept a mail, once per message id. Value: ``Accepted``."""
+    """Accept a mail, once per message id. Value: ``Accepted``.
+
+    Refused with code ``malformed``; or ``id-clash``: another mail has the same id. Accepting that one as present would
+    lose it without a word, to whoever writes an id that isn't theirs into a header.
+    """
     why = malformed(operation.raw, limit=context.limits.mail)
     if why is not None:
         return Refused("malformed", why)
@@ -45,7 +49,14 @@ def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
     key = message_key(gist.id)
     present = _present(view, key, context)
     if present is not None:
-        return Settled(present)
+        entry, place = present
+        if entry.bare != gist.bare_sha256:
+            return Refused(
+                "id-clash",
+                f"mail {entry.arrival} has the same Message-ID and other content; nothing was stored",
+                "send it again under a Message-ID of its own",
+            )
+        return Settled(Accepted("already-present", entry.run, entry.arrival, place))
     state, arrival = view.state, view.state.arrival
     going = route(context.runs, thread_candidates(gist), view.threads, view.standing)
     if going.run is None:
@@ -189,15 +200,14 @@ def state_file(state: State) -> dict[str, bytes]:
     return {layout.STATE: encode_state(state)}
 
 
-def _present(view: View, key: str, context: Context) -> Accepted | None:
-    """Where the mail with this key is, if it was accepted before."""
+def _present(view: View, key: str, context: Context) -> tuple[Entry, str] | None:
+    """The mail with this key and where it is, if one was accepted before."""
     arrival = view.arrival_of(key)
     if arrival is not None:
         item = view.queue[arrival]
-        return Accepted("already-present", item.queued.entry.run, arrival, "processing" if item.claimed else "inbox")
+        return item.queued.entry, "processing" if item.claimed else "inbox"
     for bucket in range(view.state.bucket, -1, -1):
         raw = view.read(layout.consumed_path(context.address, bucket, key))
         if raw is not None:
-            entry = decode(raw)
-            return Accepted("already-present", entry.run, entry.arrival, "consumed")
+            return decode(raw), "consumed"
     return None

@@ -112,6 +112,16 @@ def test_a_redelivered_mail_is_accepted_once(running: Running) -> None:
     assert (second.outcome, second.run, second.arrival) == ("already-present", first.run, first.arrival)
 
 
+def test_another_mail_under_the_same_id_is_refused_and_not_taken_for_the_first(running: Running) -> None:
+    """Exit 0 would tell its sender that it is safe, and nobody would ever see it."""
+    running.send("one")
+    other = MAIL % (b"other", b"one")
+    with pytest.raises(Said, match="same Message-ID and other content") as refused:
+        running.client.post(MailTaken, "mail", "asking@example.com", body=other, content_type="message/rfc822")
+    assert refused.value.code == "id-clash"
+    assert "Message-ID of its own" in refused.value.hint
+
+
 def test_a_second_answer_is_refused_with_who_decided(running: Running) -> None:
     """Two operators, one approval."""
     taken = running.send("decided")

@@ -47,6 +47,7 @@ class Substrate(RuleBasedStateMachine):
         self.store = Store.create(self.path, repository_id=REPOSITORY, key=KEY, first=first_files(), at=AT)
         self.desk = Desk(self.store)
         self.places: dict[int, str] = {}
+        self.raws: dict[str, bytes] = {}
         self.seqs: dict[RunId, int] = {}
         self.calls = 0
         self.desk.begin()
@@ -71,8 +72,12 @@ class Substrate(RuleBasedStateMachine):
                 assert key not in before
                 assert decided.value.arrival not in self.places
                 self.places[decided.value.arrival] = "inbox"
+                self.raws[key] = raw
             case Settled():
                 assert self.places[decided.value.arrival] == decided.value.place
+                assert self.raws[key] == raw
+            case Refused(code="id-clash"):
+                assert self.raws[key] != raw
             case _:
                 raise AssertionError(decided)
 

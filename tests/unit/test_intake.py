@@ -73,8 +73,13 @@ def test_the_same_message_id_is_accepted_once_wherever_the_first_one_stands(stag
         desk.must(Claim(1))
     if stage == "consumed":
         desk.must(TakeUp(arrival=1, start=STARTED))
-    found = desk.do(Enqueue(message("m1@x")))
-    assert found == Settled(Accepted("already-present", RunId("run_1_0000000000000001"), 1, stage))
+    traced = b"Received: from a by b; Mon, 5 Jan 2026 10:00:00 +0000\r\n" + message("m1@x")
+    for raw in (message("m1@x"), traced):
+        found = desk.do(Enqueue(raw))
+        assert found == Settled(Accepted("already-present", RunId("run_1_0000000000000001"), 1, stage))
+    # Nothing that somebody writes into a header may make another's mail disappear: it is refused, and its sender knows.
+    assert desk.code(Enqueue(message("m1@x") + b"another mail\r\n")) == "id-clash"
+    desk.check()
 
 
 def test_the_commit_that_consumes_a_mail_holds_its_effect() -> None:
