@@ -56,7 +56,6 @@ class Limits:
     open_calls: int = 10_000
     folds: int = 256
     """Runs whose folded state is cached beside those that must be in memory."""
-    retention: float = 7 * 86400.0
 
     # Mail
     mail: int = 32 * MIB
