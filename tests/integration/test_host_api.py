@@ -8,18 +8,23 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any, cast
 
 import msgspec
+import pykka
 import pytest
 
+from waypost.acting import Ref
 from waypost.cli.client import Client, Said
 from waypost.host.answers import Answered, EventsPage, MailTaken, Problem, Runs, RunShown, Status, Verified, Why
 from waypost.host.app import Config, Host
+from waypost.host.clock import ClockActor
 from waypost.host.datadir import DataDir
 from waypost.host.describe import describe_all
-from waypost.host.errors import HostRuns, InTheWay, NoHost, Taken
+from waypost.host.errors import HostError, HostRuns, InTheWay, NoHost, Taken
 from waypost.host.reach import reached
 from waypost.host.server import bind
+from waypost.host.wires import Wires
 from waypost.model.limits import Limits
 
 WORKFLOW = '''
@@ -287,3 +292,28 @@ def test_an_address_belongs_to_its_deployment_also_while_that_one_rests(tmp_path
     with pytest.raises(Taken, match=r"asking@example\.com"):
         Running(tmp_path, WORKFLOW.replace('"asking"', '"other"'))
     assert DataDir(tmp_path / "data").deployments() == ("asking",)
+
+
+@pytest.mark.parametrize("part", ["clock", "wires"])
+def test_a_host_without_its_clock_or_its_wires_gives_up(
+    tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would look like a host, and never fire a timer or serve a child again."""
+    made: list[Wires] = []
+
+    class KnownWires(Wires):
+        def start(self, parent: Ref | None = None) -> Wires:
+            made.append(self)
+            return super().start(parent)
+
+    monkeypatch.setattr("waypost.host.app.Wires", KnownWires)
+    ends: SimpleQueue[HostError] = SimpleQueue()
+    config = Config(data=tmp_path / "data", described=(), command=("test",), environment={}, give_up=ends.put)
+    with Host.start(config):
+        if part == "clock":
+            (clock,) = pykka.ActorRegistry.get_by_class(ClockActor)
+            clock.tell("nonsense")
+        else:
+            (wires,) = made
+            cast("Any", wires).post("nonsense")
+        assert f"the {part} failed" in ends.get(timeout=30).message

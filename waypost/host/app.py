@@ -87,10 +87,7 @@ class Host:
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)
-            clock.start()
-            opened.callback(_quietly, clock.stop)
-            wires = Wires(unsent=config.limits.unsent).start()
-            opened.callback(wires.close)
+            wires = Wires(unsent=config.limits.unsent)
             ports = Ports(
                 data=data,
                 key=key,
@@ -100,7 +97,7 @@ class Host:
                 limits=config.limits,
                 disk=disk or Disk(),
             )
-            root = _root(config, ports, opened)
+            root = _root(config, ports, clock, wires, opened)
             live = Live(root, config.limits)
             status = Status(
                 waypost=__version__,
@@ -134,8 +131,13 @@ class Host:
         self.close()
 
 
-def _root(config: Config, ports: Ports, opened: ExitStack) -> Ref:
-    """Start the actors; their end goes onto the stack: asked politely first, then by the root's own end."""
+def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened: ExitStack) -> Ref:
+    """Start the actors, and the clock and the wires, which tell the root should they fail.
+
+    Their end goes onto the stack: asked politely first, then by the root's own end, and only then clock and wires.
+    """
+    opened.callback(_quietly, clock.stop)
+    opened.callback(wires.close)
     watchers: tuple[Ref, ...] = ()
     if config.say is not None:
         timeline = TimelineActor.start(config.say, clock=ports.clock)
@@ -155,6 +157,8 @@ def _root(config: Config, ports: Ports, opened: ExitStack) -> Ref:
         watchers=watchers,
     )
     root = HostActor.start(house)
+    clock.start(root)
+    wires.start(root)
     patience = config.limits.stop_deadline + _MARGIN
     opened.callback(_quietly, lambda: root.stop(timeout=patience * (len(config.described) + 1)))
     opened.callback(_quietly, lambda: request(root, End(), timeout=patience))

@@ -115,11 +115,11 @@ class ChildWire:
 
 
 class Wires:
-    """The thread. ``unsent``: bytes that a child may leave unread. ``parent`` is told should the thread ever fail."""
+    """The thread. ``unsent``: bytes that a child may leave unread."""
 
-    def __init__(self, *, unsent: int = DEFAULT.unsent, parent: Ref | None = None) -> None:
+    def __init__(self, *, unsent: int = DEFAULT.unsent) -> None:
         self._limit = unsent
-        self._parent = parent
+        self._parent: Ref | None = None
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._wake, self._woken = socket.socketpair()
         self._wake.settimeout(0)
@@ -134,8 +134,9 @@ class Wires:
         """Children that have not been reaped; each also leads a session of this number."""
         return self._pids
 
-    def start(self) -> "Wires":
-        """Begin."""
+    def start(self, parent: Ref | None = None) -> "Wires":
+        """Begin; ``parent`` is told when the thread has ended, and why should it ever fail."""
+        self._parent = parent
         self._thread.start()
         return self
 
@@ -147,6 +148,8 @@ class Wires:
 
     def close(self, timeout: float = CLOSE_DEADLINE) -> bool:
         """Kill and reap what still runs, and end; whether that was done within ``timeout`` seconds."""
+        if self._thread.ident is None:
+            return True  # it never began
         self.post(_Close())
         self._thread.join(timeout)
         return not self._thread.is_alive()
