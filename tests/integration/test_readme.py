@@ -1,0 +1,40 @@
+"""What the README, and our own messages, tell people to do can be done."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from waypost.cli.commands import app
+from waypost.host.describe import describe
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PACKAGES = ("actors", "ipc", "substrate", "waypost")
+VERBS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+
+
+def test_the_workflow_in_the_readme_can_be_deployed(tmp_path: Path) -> None:
+    """It is the first thing that a newcomer copies."""
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "expenses.py").write_text(code)
+    described = describe(tmp_path / "expenses.py", timeout=30, environment=os.environ)
+    assert described.spec.name == "expenses"
+
+
+@pytest.mark.parametrize("mark", ["run", "test"])
+def test_each_of_the_two_commands_is_one_line(mark: str) -> None:
+    """They are pasted; and the checks read the second one from here."""
+    (block,) = re.findall(rf"<!-- {mark} -->\n+```\n(.*?)```", README, re.DOTALL)
+    assert len(block.splitlines()) == 1
+
+
+def test_every_command_that_is_named_to_people_exists() -> None:
+    """A hint that leads to "no such command" is worse than none."""
+    named = set(re.findall(r"^(?:or: )?waypost ([a-z]+)", README, re.MULTILINE))
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            named |= set(re.findall(r"`waypost ([a-z]+)", file.read_text(encoding="utf-8")))
+    assert len(named) > 5
+    assert named - VERBS == set()
