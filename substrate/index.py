@@ -120,7 +120,7 @@ class Index:
     # --- what changes it ---------------------------------------------------------------------------------------------
 
     def hold(self, blob: Hold) -> None:
-        """Keep a blob until an event names it, or the generation ends."""
+        """Keep a blob until an event names it, or its run or the generation ends."""
         self._held[blob.run, blob.sha256] = blob.data
         self.held_bytes += len(blob.data)
 
@@ -128,13 +128,16 @@ class Index:
         """Take in a commit."""
         if change.state is not None:
             self.state = change.state
-        for run, sha256 in change.used:
-            self.held_bytes -= len(self._held.pop((run, sha256)))
+        for key in change.used:
+            self._let_go(key)
         for fact in change.facts:
             if isinstance(fact, Appended):
                 self._run(fact.run, change.known[fact.run], fact)
             else:
                 self._moved(fact)
+
+    def _let_go(self, held: tuple[RunId, str]) -> None:
+        self.held_bytes -= len(self._held.pop(held))
 
     def _moved(self, fact: Queued | Claimed | Consumed | OutboxAdded | OutboxRemoved | GenerationBegun) -> None:
         match fact:
@@ -160,6 +163,8 @@ class Index:
             self._note(run, recorded.event)
         if isinstance(known.run, fold.Ended):
             self.live.pop(run, None)
+            for held in [key for key in self._held if key[0] == run]:
+                self._let_go(held)
             self.ended[run] = Past(line_of(run, known), known.run.started.mail.arrival)
             self._remember(run, known)
         else:

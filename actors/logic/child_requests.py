@@ -53,10 +53,12 @@ _WORDS = 2000  # of a refusal, for the child: enough for people, small enough fo
 
 @dataclass(frozen=True, slots=True)
 class Appending:
-    """An append; ``blobs`` are the values that its events name."""
+    """An append; ``blobs`` are the values that its events name, ``ends`` says whether one of them is the run's last."""
 
     id: int
+    run: RunId
     blobs: tuple[str, ...]
+    ends: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Storing:
     """A value, whole, on its way into the substrate."""
 
     id: int
+    run: RunId
     sha256: str
     size: int
 
@@ -124,8 +127,8 @@ class Desk:
     """By correlation."""
     parts: Mapping[int, Gathering | Spoiled] = field(default_factory=dict)
     """By id."""
-    held: Mapping[str, int] = field(default_factory=dict)
-    """Sizes of values that are stored and not yet named by an event, by hash."""
+    held: Mapping[tuple[RunId, str], int] = field(default_factory=dict)
+    """Sizes of values that are stored and that no event of their run names yet, by run and hash."""
     queued: tuple[BlobGet, ...] = ()
     """Blobs are fetched one at a time: each may weigh 64 MiB."""
 
@@ -192,10 +195,12 @@ def _append(desk: Desk, request: AppendRequest, run: RunId, by: WorkflowProcess)
         events = tuple(map(ev.decode, request.events))
     except Invalid as bad:
         raise RuleBroken(f"append.request {request.id}: {bad.message}") from None
-    leaves = any(isinstance(event, (ev.StepStarted, *ev.TERMINAL)) for event in events)
+    ends = any(isinstance(event, ev.TERMINAL) for event in events)
+    leaves = ends or any(isinstance(event, ev.StepStarted) for event in events)
     # A step's body touches the world, and a run's end is told to it: both wait for the disk (storage §2).
     stage = Stage.DURABLE if leaves else Stage.COMMITTED
-    return _submit(desk, Appending(request.id, ev.blobs(events)), Append(by=by, run=run, events=events), stage)
+    appending = Appending(request.id, run, ev.blobs(events), ends)
+    return _submit(desk, appending, Append(by=by, run=run, events=events), stage)
 
 
 def _mail(request: OutboundMessage, run: RunId, by: WorkflowProcess) -> QueueMail:
@@ -237,7 +242,7 @@ def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: 
     if hashlib.sha256(data).hexdigest() != part.sha256:
         return Given(done, say=(BlobStored(id=part.id, refused="the value doesn't have the hash that names it"),))
     operation = PutBlob(by=by, run=run, sha256=part.sha256, data=data)
-    return _submit(done, Storing(part.id, part.sha256, size), operation, Stage.COMMITTED)
+    return _submit(done, Storing(part.id, run, part.sha256, size), operation, Stage.COMMITTED)
 
 
 def _too_much(desk: Desk, part: BlobPut, size: int, limits: Limits) -> str:
@@ -301,11 +306,16 @@ def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
     return Given(replace(desk, open=left, held=held), say=(said,))
 
 
-def _held(held: Mapping[str, int], done: UnderWay) -> Mapping[str, int]:
+def _held(held: Mapping[tuple[RunId, str], int], done: UnderWay) -> Mapping[tuple[RunId, str], int]:
     match done:
         case Storing():
-            return {**held, done.sha256: done.size}
+            return {**held, (done.run, done.sha256): done.size}
         case Appending():
-            return {name: size for name, size in held.items() if name not in done.blobs}
+            # What a run that has ended left behind can't be named any more.
+            return {
+                (run, name): size
+                for (run, name), size in held.items()
+                if run != done.run or not (done.ends or name in done.blobs)
+            }
         case _:
             return held

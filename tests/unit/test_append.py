@@ -260,6 +260,15 @@ def test_blobs_that_nothing_names_have_a_limit_and_go_with_their_generation() ->
     assert desk.index.held_bytes == 0
 
 
+def test_a_blob_that_nothing_named_goes_with_its_run() -> None:
+    """A run that fails with a value in hand must not take the room of the others for the life of the child."""
+    desk, run = begun()
+    data = b"12345678"
+    desk.must(PutBlob(by=CHILD, run=run, sha256=hashlib.sha256(data).hexdigest(), data=data))
+    desk.append(run, ev.RunFailed(error=ev.Fault(type="X", message="")))
+    assert desk.index.held_bytes == 0
+
+
 def test_a_log_is_folded_64_by_64_and_reads_the_same() -> None:
     """The tail stays at 64 files, so that the millionth event costs what the first one did."""
     desk, run = begun()

@@ -160,7 +160,7 @@ def test_values_that_no_event_names_may_not_pile_up() -> None:
     desk = ask(Desk(), *parts(1, first))[-1].desk
     assert "no event names" in str(ask(desk, *parts(2, second))[-1].say)
     desk = answer(desk, 1, Done(4)).desk
-    assert desk.held == {hashlib.sha256(first).hexdigest(): 900}
+    assert desk.held == {(RUN, hashlib.sha256(first).hexdigest()): 900}
     assert "no event names" in str(ask(desk, *parts(2, second))[-1].say)
     named = ev.StepCompleted(call=CallId(CALL), output=ev.Value(blob=hashlib.sha256(first).hexdigest()))
     desk = ask(desk, append(2, named))[-1].desk
@@ -168,6 +168,15 @@ def test_values_that_no_event_names_may_not_pile_up() -> None:
     desk = answer(desk, 2, Done(5)).desk
     assert desk.held == {}
     assert ask(desk, *parts(3, second))[-1].submit
+
+
+def test_a_run_that_ends_leaves_no_value_behind_that_weighs_on_the_others() -> None:
+    """Else one run that failed with a value stored and not named would cost every other run its large values."""
+    left, wanted = b"a" * 900, b"b" * 900
+    desk = answer(ask(Desk(), *parts(1, left))[-1].desk, 1, Done(4)).desk
+    desk = answer(ask(desk, append(2, ev.RunFailed(error=ev.Fault(type="X", message=""))))[-1].desk, 2, Done(5)).desk
+    assert desk.held == {}
+    assert ask(desk, *parts(3, wanted))[-1].submit
 
 
 def test_blobs_are_fetched_one_at_a_time() -> None:
