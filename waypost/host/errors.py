@@ -233,12 +233,12 @@ class NoSuchAddress(HostError):
 
 
 class NotNow(HostError):
-    """Withheld: nothing was accepted."""
+    """Withheld: nobody was told that anything is durable. It may be there all the same; a repeat is recognised."""
 
     code = "withheld"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"not accepted now: {why}", hint="nothing was stored; try again later")
+        super().__init__(f"not accepted now: {why}", hint="try again later: what is there already is recognised")
         self.why = why
 
 

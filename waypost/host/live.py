@@ -1,4 +1,7 @@
-"""Asking a running host: the actors' answers as records, in words of the API. Called by the API's threads only."""
+"""Asking a running host: the actors' answers as records, in words of the API. Called by the API's threads only.
+
+Every call may raise Unanswered: a part of the host has failed, or takes too long.
+"""
 
 from typing import Any
 
@@ -20,7 +23,7 @@ from substrate.messages import (
 )
 from waypost.acting import Ref
 from waypost.host.answers import Answered, MailTaken, Resumed
-from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule
+from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule, Unanswered
 from waypost.host.explain import Situation
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
@@ -32,7 +35,7 @@ from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request
 
 TIMEOUT = 30.0
-"""Seconds until an answer is given up; a mail whose answer doesn't come is withheld."""
+"""Seconds until an answer is given up."""
 
 
 class Live:
@@ -125,8 +128,8 @@ class Live:
         try:
             return request(ref, body, timeout=self._timeout)
         except pykka.Timeout:
-            raise NotNow(f"no answer within {self._timeout:g} s") from None
+            raise Unanswered(f"nothing within {self._timeout:g} s") from None
         except pykka.ActorDeadError:
-            raise NotNow("the part of the host that would answer has ended") from None
+            raise Unanswered("the part of the host that would answer has ended") from None
         except ActorBroken as broken:
-            raise NotNow(f"the part of the host that would answer has failed: {broken.message}") from None
+            raise Unanswered(f"the part of the host that would answer has failed: {broken.message}") from None
