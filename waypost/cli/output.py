@@ -9,8 +9,9 @@ def out(*lines: str) -> None:
 
 
 def err(*lines: str) -> None:
-    """Say it beside the answer."""
-    print(*lines, sep="\n", file=sys.stderr, flush=True)  # noqa: T201 - the same
+    """Say it beside the answer; no line, nothing."""
+    if lines:
+        print(*lines, sep="\n", file=sys.stderr, flush=True)  # noqa: T201 - the same
 
 
 def complain(message: str, hint: str = "") -> None:

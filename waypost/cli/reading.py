@@ -9,7 +9,7 @@ import msgspec
 
 from waypost.cli import words
 from waypost.cli.client import Client
-from waypost.cli.output import out
+from waypost.cli.output import err, out
 from waypost.cli.place import existing, run_named
 from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified, Why
 from waypost.host.datadir import DataDir
@@ -28,6 +28,7 @@ def runs(data: str | None, *, as_json: bool) -> Exit:
         _give(answer, words.columns(rows), as_json=as_json)
     else:
         _table(answer)
+    err(*words.left_out(answer))
     return Exit.OK
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from waypost.host.answers import DeploymentVerified, RunRow, RunShown, Verified, WaitingOn, Why
+from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Verified, WaitingOn, Why
 
 ISOLATION = {
     "none": "isolation none: workflow code runs as this user and is kept from mistakes, not from malice",
@@ -60,6 +60,12 @@ HEADINGS = ("run", "deployment", "state", "started", "changed", "waits on", "sub
 def row(run: RunRow) -> tuple[str, ...]:
     """One line of the list of runs, by ``HEADINGS``."""
     return (run.run, run.deployment, run.state, moment(run.started), moment(run.changed), run.waiting, run.subject)
+
+
+def left_out(answer: Runs) -> Iterator[str]:
+    """What to say beside a list that doesn't show all there are."""
+    if answer.more:
+        yield f"only the newest {len(answer.runs)} are listed; `waypost show RUN` shows any, by its whole id"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
