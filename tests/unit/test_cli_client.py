@@ -40,3 +40,12 @@ def test_a_socket_that_nobody_serves_is_no_host(tmp_path: Path) -> None:
         listener.bind(str(tmp_path / "s"))
     with pytest.raises(NoHost):
         Client(tmp_path / "s").get(Runs, "runs")
+
+
+def test_a_host_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    """After the time that its caller gives it: checking a long history may take far longer than all else."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen(1)
+        with pytest.raises(Unanswered, match="TimeoutError"):
+            Client(tmp_path / "s", timeout=0.01).get(Runs, "runs")

@@ -18,6 +18,8 @@ from waypost.host.reach import reached
 
 TIMEOUT = 60.0
 """Seconds; longer than the host waits for itself."""
+VERIFY_TIMEOUT = 3600.0
+"""Seconds: a whole history is checked at about a thousand commits a second."""
 A = TypeVar("A", bound=Answer)
 
 
@@ -30,23 +32,23 @@ class Said(HostError):
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("waypost", timeout=TIMEOUT)
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("waypost", timeout=timeout)
         self._path = path
 
     def connect(self) -> None:
         """Connect to the socket instead of a port."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(TIMEOUT)
+        self.sock.settimeout(self.timeout)
         with reached(self._path) as name:
             self.sock.connect(name)
 
 
 class Client:
-    """A host that may be there. Every call may raise NoHost, Said, Unanswered."""
+    """A host that may be there; ``timeout`` in seconds. Every call may raise NoHost, Said, Unanswered."""
 
-    def __init__(self, socket_path: Path) -> None:
-        self._path = socket_path
+    def __init__(self, socket_path: Path, timeout: float = TIMEOUT) -> None:
+        self._path, self._timeout = socket_path, timeout
 
     def get(self, kind: type[A], *path: str, **query: int) -> A:
         """Ask; ``path`` is below /v1, its parts are quoted here."""
@@ -58,7 +60,7 @@ class Client:
         return self._answer(kind, "POST", _path(path), body, content_type)
 
     def _answer(self, kind: type[A], method: str, path: str, body: bytes | None, content_type: str) -> A:
-        connection = _Connection(self._path)
+        connection = _Connection(self._path, self._timeout)
         try:
             try:
                 connection.connect()

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from waypost.cli import words
-from waypost.cli.client import Client
+from waypost.cli.client import TIMEOUT, VERIFY_TIMEOUT, Client
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, run_named
 from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified, Why
@@ -67,16 +67,20 @@ def verify(data: str | None, key: str | None, repository: str | None, *, as_json
     else:
         where = existing(data)
         if key is None:
-            answer = _either(where, lambda client: client.get(Verified, "verify"), _offline_verify)
+            answer = _either(
+                where, lambda client: client.get(Verified, "verify"), _offline_verify, timeout=VERIFY_TIMEOUT
+            )
         else:
             answer = _offline_verify(where, key)
     _give(answer, words.verified(answer), as_json=as_json)
     return Exit.OK if all(each.sound for each in answer.deployments) else Exit.REFUSED
 
 
-def _either(where: DataDir, online: Callable[[Client], A], offline: Callable[[DataDir], A]) -> A:
+def _either(
+    where: DataDir, online: Callable[[Client], A], offline: Callable[[DataDir], A], *, timeout: float = TIMEOUT
+) -> A:
     try:
-        return online(Client(where.socket))
+        return online(Client(where.socket, timeout))
     except NoHost:
         return offline(where)
 
