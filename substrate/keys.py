@@ -34,7 +34,8 @@ class PublicKey:
     def load(cls, path: str | Path) -> Self:
         """Read a ``.pub`` file as OpenSSH writes it. Raises BadKey, FileNotFoundError."""
         try:
-            return cls(sshsig.parse_public_line(Path(path).read_text(encoding="ascii", errors="replace")))
+            with Path(path).open(encoding="ascii", errors="replace") as file:
+                return cls(sshsig.parse_public_line(file.read(_FILE_LIMIT)))
         except BadObject as bad:
             raise BadKey(str(path), bad.message) from None
 
