@@ -38,6 +38,16 @@ def test_a_holder_that_has_not_written_yet_is_refused_all_the_same(tmp_path: Pat
     assert (tmp_path / "host.lock").exists()
 
 
+def test_a_lock_file_that_is_deleted_lets_no_second_host_in(tmp_path: Path) -> None:
+    """Two hosts would write over each other's journals; the file looks like a leftover to whoever tidies up."""
+    with take(tmp_path / "host.lock") as first:
+        (tmp_path / "host.lock").unlink()
+        with pytest.raises(HostRuns, match="its lock file was deleted"):
+            take(tmp_path / "host.lock")
+        first.release()
+        take(tmp_path / "host.lock").release()
+
+
 def test_the_lock_ends_with_its_process_and_is_not_inherited(tmp_path: Path) -> None:
     """A kill -9 of the host must leave a data directory that can be started at once, though a child lives on."""
     code = (

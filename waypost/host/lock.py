@@ -1,13 +1,16 @@
 """One host for each data directory: an flock on a file that is never deleted and says who holds it.
 
-The descriptor is never inherited, so a child that outlives its host can't keep the lock; the kernel lets go of it when
-the host ends, however it ends. Nobody else ever locks the file: a reader that did would refuse a starting host.
+The folder itself is locked, too: who deletes the file by hand, taking it for a stale one, would let a second host in
+to write over what the first one writes. The descriptors are never inherited, so a child that outlives its host can't
+keep the lock; the kernel lets go of it when the host ends, however it ends. Nobody else ever locks either: a reader
+that did would refuse a starting host.
 """
 
 import fcntl
 import json
 import os
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,35 +23,34 @@ _LONGEST = 4096
 class HostLock:
     """The lock, held from ``take`` until ``release`` or the end of the process."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+    def __init__(self, *descriptors: int) -> None:
+        self._descriptors = descriptors
 
     @classmethod
     def take(cls, path: Path, *, command: tuple[str, ...], since: str) -> Self:
         """Take the lock and say so in the file. Raises HostRuns with the holder's words, NotWritable."""
+        held: list[int] = []
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as failure:
-            raise NotWritable(str(path), failure) from failure
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            held.append(os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            for descriptor in held:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             words = {"pid": os.getpid(), "since": since, "command": shlex.join(command)[:_LONGEST]}
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(words).encode() + b"\n", 0)
+            os.ftruncate(held[0], 0)
+            os.pwrite(held[0], json.dumps(words).encode() + b"\n", 0)
         except BlockingIOError:
-            holder = _holder(os.pread(descriptor, 2 * _LONGEST, 0))
-            os.close(descriptor)
+            holder = _holder(os.pread(held[0], 2 * _LONGEST, 0))
+            _close(held)
             raise HostRuns(str(path.parent), holder) from None
         except OSError as failure:
-            os.close(descriptor)
+            _close(held)
             raise NotWritable(str(path), failure) from failure
-        return cls(descriptor)
+        return cls(*held)
 
     def release(self) -> None:
         """Let go; a second time is no error."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        held, self._descriptors = self._descriptors, ()
+        _close(held)
 
     def __enter__(self) -> Self:
         return self
@@ -59,10 +61,15 @@ class HostLock:
         self.release()
 
 
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
 def _holder(text: bytes) -> str:
     """Who holds the lock, in words; the text may be half written."""
     try:
         words = json.loads(text)
         return f"pid {int(words['pid'])}, since {words['since']}, started as `{words['command']}`"
     except (ValueError, KeyError, TypeError):
-        return "it has just begun and hasn't said who it is"
+        return "it has just begun and hasn't said who it is, or its lock file was deleted"
