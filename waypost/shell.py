@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import pykka
 
@@ -75,7 +75,6 @@ class Shell(pykka.ThreadingActor):
     """One actor. Construction must neither fail nor act: it runs in the starter's thread."""
 
     use_daemon_thread = True  # a stuck fsync may not keep the process alive
-    actor_inbox: SimpleQueue[Any]
 
     def __init__(
         self,
@@ -164,9 +163,10 @@ class Shell(pykka.ThreadingActor):
 
     def _refuse_unread(self) -> None:
         # What pykka does for its asks when the loop ends, for our questions; the others are left to it, in order.
-        for _ in range(self.actor_inbox.qsize()):
-            envelope = self.actor_inbox.get()
+        inbox = cast("SimpleQueue[Any]", self.actor_inbox)
+        for _ in range(inbox.qsize()):
+            envelope = inbox.get()
             if isinstance(envelope.message, Question):
                 envelope.message.answer.put(pykka.ActorDeadError(self.name))
             else:
-                self.actor_inbox.put(envelope)
+                inbox.put(envelope)
