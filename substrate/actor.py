@@ -23,6 +23,7 @@ from substrate.keys import SigningKey
 from substrate.messages import (
     Done,
     Flush,
+    FoldAway,
     Idle,
     Open,
     Outcome,
@@ -131,10 +132,10 @@ class SubstrateActor(Shell):
                     )
                 except SubstrateError as failure:
                     return Next(Unopened(), _answer(to, _refused(failure)))
-                return Next(Serving(writer), _answer(to, Done(0, writer.snapshot())))
+                return Next(Serving(writer), (*_answer(to, Done(0, writer.snapshot())), *writer.sweep()))
             case Submit() | Seal() | Subscribe():
                 return Next(Unopened(), _answer(to, Withheld("the repository is not open")))
-            case Flush() | Idle():
+            case Flush() | FoldAway() | Idle():
                 return Next(Unopened())
             case _:
                 assert_never(message)
@@ -144,7 +145,7 @@ class SubstrateActor(Shell):
             self.perform(effect)
 
 
-def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Iterable[Effect]:
+def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Iterable[Effect]:  # noqa: PLR0911 - a table
     match message:
         case Submit():
             return writer.submit(message, to, now)
@@ -155,6 +156,8 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
         case Seal():
             effects = list(writer.seal(now))
             return (*effects, *_answer(to, Done(writer.position, writer.flush_number)))
+        case FoldAway():
+            return writer.fold_away(now)
         case Idle():
             return writer.idle(now)
         case Open():

@@ -109,6 +109,18 @@ class FlushFailed(SubstrateError):
         self.errno = errno
 
 
+class ArchiveFailed(SubstrateError):
+    """The derived index of sealed runs can't be read or written; it has been removed."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(
+            f"{file}: the index of sealed runs failed: {reason}",
+            hint="nothing is lost: it is built again from the repository when that is opened",
+        )
+        self.file = file
+        self.reason = reason
+
+
 class Broken(SubstrateError):
     """The store was used after a failure or after it was closed; open the repository again."""
 

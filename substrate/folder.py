@@ -64,6 +64,11 @@ class Folder:
         """The packs in progress."""
         return f"{self.path}/waypost/journal"
 
+    @property
+    def archive(self) -> str:
+        """The threads of sealed runs: derived, may be deleted at any time while no host runs."""
+        return f"{self.path}/waypost/derived/sealed.sqlite"
+
     def journal(self, number: int) -> str:
         """The file of one journal; numbers only go up."""
         return f"{self.journals}/{number:08d}.jpack"

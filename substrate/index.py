@@ -1,12 +1,11 @@
 """What the writer keeps in memory about a repository, built from its tree and moved by each commit.
 
 Nothing here is a truth of its own: ``Index(tree)`` folds what is committed, ``apply`` takes in what a commit changed,
-and a test compares the two. In memory are: every run that hasn't ended, the newest of those that have
-(``limits.folds``), one line of every ended run, 32 bytes of every message id of a run, the queue, the outbox, and the
-blobs that no event has named yet.
+and a test compares the two. In memory are: every run that hasn't ended; of those that have and aren't sealed yet, a
+line and the newest folds (``limits.folds``); 32 bytes of every message id of all these; the queue, the outbox, and the
+blobs that no event has named yet. Sealed runs are read when they are asked for.
 """
 
-import base64
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
@@ -20,20 +19,22 @@ from substrate.messages import (
     Claimed,
     Consumed,
     GenerationBegun,
+    Held,
     OutboxAdded,
     OutboxRemoved,
     Queued,
     RunLine,
 )
 from substrate.operations import Change, Hold, Item
-from substrate.routing import Standing, Threads
+from substrate.operations.sealing import may_be_sealed
+from substrate.routing import Archive, Standing, Thread, Threads, mailed_key
 from substrate.runlog import ABSENT, Known, Tree
 from substrate.state import State, decode_state
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, message_key, run_ordinal
+from waypost.model.ids import RunId, message_key
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry, decode, decode_outgoing
 from waypost.model.waiting import waiting_on
@@ -44,7 +45,7 @@ _SUBJECTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is kept of an ended run: its line in a list, and the arrival of the mail that started it."""
+    """What is kept of an ended run that isn't sealed: its line in a list, and the arrival of its first mail."""
 
     line: RunLine
     arrival: int
@@ -53,16 +54,23 @@ class Past:
 class Index:
     """The view that decisions are made on: the tree as it is, and the folds of it."""
 
-    def __init__(self, tree: Tree, address: str, limits: Limits) -> None:
-        """Fold the tree. Raises Damaged where it can't be folded, naming the file."""
+    def __init__(self, tree: Tree, address: str, limits: Limits, archive: Archive | None = None) -> None:
+        """Fold what is live in the tree; ``archive`` knows the threads of what is sealed, for who routes mail.
+
+        Raises Damaged where it can't be folded, naming the file.
+        """
         self._tree, self._address, self._limits = tree, address, limits
         self.read, self.entries = tree.read, tree.entries  # no hop on the way of every append
-        self.threads = Threads()
+        self.threads = Threads(archive)
         self.queue: dict[int, Item] = {}
+        self.on_hold: dict[int, Entry] = {}
         self.outbox: dict[int, OutboxAdded] = {}
         self.live: dict[RunId, Known] = {}
         """Runs that have begun and not ended."""
         self.ended: dict[RunId, Past] = {}
+        """Runs that have ended and aren't sealed."""
+        self.finished: dict[RunId, None] = {}
+        """Those of them that may be sealed, in the order in which they came to that."""
         self._recent: OrderedDict[RunId, Known] = OrderedDict()
         self._keys: dict[str, int] = {}
         self._waiting: dict[RunId, dict[int, None]] = {}
@@ -83,17 +91,19 @@ class Index:
         found = self.live.get(run)
         if found is not None:
             return found
-        if run not in self.ended:
-            return ABSENT
         found = self._recent.get(run)
         if found is None:
+            if self.standing(run) == "absent":
+                return ABSENT
             found = runlog.load(self._tree, run)
             self._remember(run, found)
         return found
 
     def standing(self, run: RunId) -> Standing:
         """Whether the run is absent, live or ended."""
-        return "live" if run in self.live else "ended" if run in self.ended else "absent"
+        if run in self.live:
+            return "live"
+        return "ended" if run in self.ended or runlog.is_sealed(self._tree, run) else "absent"
 
     def arrival_of(self, key: str) -> int | None:
         """The arrival of the unconsumed mail with this key."""
@@ -135,11 +145,18 @@ class Index:
                 self._run(fact.run, change.known[fact.run], fact)
             else:
                 self._moved(fact)
+        if change.sealed is not None:
+            self._sealed(change.sealed)
+
+    def _sealed(self, thread: Thread) -> None:
+        del self.ended[thread.run], self.finished[thread.run]
+        self._recent.pop(thread.run, None)
+        self.threads.archived(thread)
 
     def _let_go(self, held: tuple[RunId, str]) -> None:
         self.held_bytes -= len(self._held.pop(held))
 
-    def _moved(self, fact: Queued | Claimed | Consumed | OutboxAdded | OutboxRemoved | GenerationBegun) -> None:
+    def _moved(self, fact: Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun) -> None:
         match fact:
             case Queued():
                 self._queued(Item(fact))
@@ -147,7 +164,12 @@ class Index:
                 queued = self.queue[fact.arrival].queued
                 self.queue[fact.arrival] = Item(Queued(queued.entry, queued.gist, fact.attempt), claimed=True)
             case Consumed():
-                self._consumed(fact)
+                entry = self._leaves(fact.arrival)
+                if fact.run is None and entry is not None:
+                    self.threads.forget(entry.key)
+            case Held():
+                self._leaves(fact.entry.arrival)
+                self._is_held(fact.entry)
             case OutboxAdded():
                 self.outbox[fact.outgoing.ordinal] = fact
             case OutboxRemoved():
@@ -165,10 +187,15 @@ class Index:
             self.live.pop(run, None)
             for held in [key for key in self._held if key[0] == run]:
                 self._let_go(held)
-            self.ended[run] = Past(line_of(run, known), known.run.started.mail.arrival)
-            self._remember(run, known)
+            self._has_ended(run, known, known.run)
         else:
             self.live[run] = known
+
+    def _has_ended(self, run: RunId, known: Known, end: fold.Ended) -> None:
+        self.ended[run] = Past(line_of(run, known), end.started.mail.arrival)
+        if may_be_sealed(end):
+            self.finished[run] = None
+        self._remember(run, known)
 
     def _note(self, run: RunId, event: ev.AnyEvent) -> None:
         match event:
@@ -187,12 +214,15 @@ class Index:
         before = self.queue.get(entry.arrival)
         if before is not None:
             self._no_longer_waits(before.queued.entry)
+        released = self.on_hold.pop(entry.arrival, None)
         self.queue[entry.arrival] = item
         self._keys[entry.key] = entry.arrival
         waiting = self._waiting.setdefault(entry.run, {})
         waiting[entry.arrival] = None
-        if before is not None:  # it stood further ahead
+        if before is not None or released is not None:  # it stood further ahead
             self._waiting[entry.run] = dict.fromkeys(sorted(waiting))
+        if released is not None:
+            self.queue = dict(sorted(self.queue.items()))
         self.threads.belongs(entry.key, entry.run)
         if entry.starts:
             self.threads.appears(entry.run, follows=entry.old or None)
@@ -203,12 +233,23 @@ class Index:
         if not waiting:
             del self._waiting[entry.run]
 
-    def _consumed(self, fact: Consumed) -> None:
-        entry = self.queue.pop(fact.arrival).queued.entry
-        del self._keys[entry.key]
-        self._no_longer_waits(entry)
-        if fact.run is None:
-            self.threads.forget(entry.key)
+    def _leaves(self, arrival: int) -> Entry | None:
+        """Take a mail out of queue or hold; what was told of its thread stays. None for one that is new."""
+        item = self.queue.pop(arrival, None)
+        if item is None:
+            entry = self.on_hold.pop(arrival, None)
+        else:
+            entry = item.queued.entry
+            self._no_longer_waits(entry)
+        if entry is not None:
+            del self._keys[entry.key]
+        return entry
+
+    def _is_held(self, entry: Entry) -> None:
+        """A mail on hold belongs to no thread: whoever answers it starts a run of their own."""
+        self.on_hold[entry.arrival] = entry
+        self._keys[entry.key] = entry.arrival
+        self.threads.forget(entry.key)
 
     def _remember(self, run: RunId, known: Known) -> None:
         self._recent[run] = known
@@ -225,15 +266,16 @@ class Index:
         return _decoded(layout.STATE, decode_state, raw)
 
     def _load_runs(self) -> None:
-        sealed = runlog.run_ids(self._tree, layout.SEALED)
-        for run in sorted({*sealed, *runlog.run_ids(self._tree)}, key=run_ordinal):
+        newest = next(runlog.sealed_newest_first(self._tree), None)
+        if newest is not None:
+            self.threads.appears(newest, follows=None)
+        for run in runlog.run_ids(self._tree):
             known = runlog.load(self._tree, run, functools.partial(self._note, run))
             match known.run:
                 case fold.Absent():
                     raise Damaged(layout.run_dir(run), "a run without an event")
                 case fold.Ended():
-                    self.ended[run] = Past(line_of(run, known), known.run.started.mail.arrival)
-                    self._remember(run, known)
+                    self._has_ended(run, known, known.run)
                 case fold.Driven() | fold.Parked() | fold.Paused():
                     self.live[run] = known
                 case _:
@@ -253,6 +295,9 @@ class Index:
                 items.append(Item(Queued(entry, mail.scan(raw), attempt), claimed=claim is not None))
         for item in sorted(items, key=lambda each: each.queued.entry.arrival):
             self._queued(item)
+        for directory, name in runlog.leaves(self._tree, layout.queue_dir(self._address, "hold")):
+            path = f"{directory}/{name}"
+            self._is_held(_decoded(path, decode, self._tree.read(path) or b""))
 
     def _load_outbox(self) -> None:
         for directory, name in runlog.leaves(self._tree, layout.OUTBOX):
@@ -287,11 +332,6 @@ def line_of(run: RunId, known: Known) -> RunLine:
         seq=known.seq,
         waiting=waiting_on(known.run),
     )
-
-
-def mailed_key(mailed: ev.Mailed) -> str:
-    """The key of the mail behind an event."""
-    return message_key(base64.b64decode(mailed.id) if mailed.base64 else mailed.id.encode())
 
 
 def _decoded(path: str, decoder: Callable[[bytes], T], raw: bytes) -> T:

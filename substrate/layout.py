@@ -146,9 +146,14 @@ def segment_path(run: RunId, first: int) -> str:
     return f"{segments_dir(run)}/{top:02d}/{low // FAN:02d}/{number(first)}.jsonl"
 
 
+def blobs_dir(run: RunId) -> str:
+    """The values over the inline limit of a live run."""
+    return f"{run_dir(run)}/blobs"
+
+
 def blob_path(run: RunId, sha256: str) -> str:
     """A value over the inline limit, of a live run."""
-    return f"{run_dir(run)}/blobs/{_sha256(sha256)[:2]}/{sha256[2:4]}/{sha256}"
+    return f"{blobs_dir(run)}/{_sha256(sha256)[:2]}/{sha256[2:4]}/{sha256}"
 
 
 def grants_path(run: RunId) -> str:
@@ -159,6 +164,11 @@ def grants_path(run: RunId) -> str:
 def sealed_log_path(run: RunId) -> str:
     """A finished run's whole log, one event a line."""
     return f"{sealed_dir(run)}/events.jsonl"
+
+
+def sealed_grants_path(run: RunId) -> str:
+    """A finished run's grants: the genesis of its chain is computed from their bytes, and RunStarted names them."""
+    return f"{sealed_dir(run)}/grants.json"
 
 
 def sealed_blob_path(run: RunId, sha256: str) -> str:
@@ -231,10 +241,10 @@ def schedule_path(schedule: str) -> str:
 class Place:
     """What lies at a path: its kind, and the names and numbers in it that its kind has.
 
-    ``kind``: format, state, event, segment, blob, grants, sealed-log, sealed-blob, inbox, processing, hold, consumed,
-    watermark, mail, outbox, step-grants, schedule or code. ``address`` is the address's key, ``key`` the message's,
-    ``number`` the seq, first seq, arrival, ordinal or bucket, ``attempt`` that of a claim, ``name`` the decoded step
-    or schedule (still encoded where it was too long to decode).
+    ``kind``: format, state, event, segment, blob, grants, sealed-log, sealed-grants, sealed-blob, inbox, processing,
+    hold, consumed, watermark, mail, outbox, step-grants, schedule or code. ``address`` is the address's key, ``key``
+    the message's, ``number`` the seq, first seq, arrival, ordinal or bucket, ``attempt`` that of a claim, ``name`` the
+    decoded step or schedule (still encoded where it was too long to decode).
     """
 
     kind: str
@@ -306,7 +316,7 @@ def _queued(address: str, state: str, rest: list[str]) -> Place:
             raise BadPath("/".join((state, *rest)), "no state of the queue has such a file")
 
 
-def _of_run(path: str, root: str, rest: list[str]) -> Place:
+def _of_run(path: str, root: str, rest: list[str]) -> Place:  # noqa: C901 - a table
     at = next((i for i, part in enumerate(rest) if part.startswith("run_")), None)
     if at is None:
         raise BadPath(path, "no run id in it")
@@ -327,6 +337,8 @@ def _of_run(path: str, root: str, rest: list[str]) -> Place:
             place, made = Place("blob", run=run, key=sha256), blob_path(run, sha256)
         case "sealed", ["events.jsonl"]:
             place, made = Place("sealed-log", run=run), sealed_log_path(run)
+        case "sealed", ["grants.json"]:
+            place, made = Place("sealed-grants", run=run), sealed_grants_path(run)
         case "sealed", ["blobs", _, _, sha256]:
             place, made = Place("sealed-blob", run=run, key=sha256), sealed_blob_path(run, sha256)
         case _:

@@ -33,7 +33,9 @@ from substrate.requests import (
     ReadLog,
     ReadRuns,
     Reject,
+    RejectHeld,
     Release,
+    ReleaseHeld,
     RunLine,
     Start,
     Supervisor,
@@ -49,6 +51,7 @@ from substrate.stream import (
     Durable,
     Fact,
     GenerationBegun,
+    Held,
     OutboxAdded,
     OutboxRemoved,
     Queued,
@@ -73,7 +76,9 @@ __all__ = [
     "Enqueue",
     "Fact",
     "Flush",
+    "FoldAway",
     "GenerationBegun",
+    "Held",
     "Hub",
     "Idle",
     "LogPage",
@@ -97,7 +102,9 @@ __all__ = [
     "Ref",
     "Refused",
     "Reject",
+    "RejectHeld",
     "Release",
+    "ReleaseHeld",
     "Result",
     "RunLine",
     "Seal",
@@ -167,6 +174,11 @@ class Flush:
 
 
 @dataclass(frozen=True, slots=True)
+class FoldAway:
+    """The actor's own reminder: a finished run may be sealed, in a turn of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Idle:
     """The actor's own timer: perhaps a seal is due."""
 
@@ -206,4 +218,4 @@ class Outcome:
     result: Result
 
 
-SubstrateMessage: TypeAlias = Open | Submit | Subscribe | Seal | Flush | Idle
+SubstrateMessage: TypeAlias = Open | Submit | Subscribe | Seal | Flush | FoldAway | Idle

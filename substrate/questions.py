@@ -5,6 +5,7 @@ Pure over the index; nothing is written. Asked of the SubstrateActor they are an
 
 import dataclasses
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
@@ -25,6 +26,7 @@ from substrate.operations.append import child_may_write
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import RunId, is_sha256, run_ordinal
+from waypost.model.queue import Entry
 from waypost.model.waiting import waiting_on
 
 
@@ -43,11 +45,11 @@ def answer(index: Index, question: Question) -> LogPage | bytes | tuple[RunLine,
 
 def read_log(index: Index, question: ReadLog) -> LogPage | Refused:
     """Events after a seq, as many as fit, at least one; with the run's grants. Refused with code ``no-run``."""
-    last = index.known(question.run).seq
+    last = runlog.last_seq(index, question.run)
     if not last:
         return Refused("no-run", f"there is no run {question.run}")
     events = page(runlog.events(index, question.run, after=question.after), question.limit)
-    grants = index.read(layout.grants_path(question.run)) or b""
+    grants = runlog.find_grants(index, question.run) or b""
     return LogPage(question.run, events, last, grants)
 
 
@@ -81,29 +83,46 @@ def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | R
 
 def read_runs(index: Index, limit: int) -> tuple[RunLine, ...]:
     """Runs, newest first: those that have begun, and those whose first mail is queued."""
-    newest = heapq.nlargest(limit, _all_runs(index), key=lambda found: run_ordinal(found[0].run))
-    return tuple(dataclasses.replace(line, subject=index.subject(arrival)) for line, arrival in newest)
+    queued = {item.queued.entry.run: item.queued.entry for item in index.queue.values() if item.queued.entry.starts}
+    # Of sealed runs as many are read as are listed; they come newest first by themselves.
+    ids = heapq.merge(
+        heapq.nlargest(limit, {*queued, *index.live, *index.ended}, key=run_ordinal),
+        runlog.sealed_newest_first(index),
+        key=run_ordinal,
+        reverse=True,
+    )
+    found = (_line(index, run, queued.get(run)) for run in itertools.islice(_once(ids), limit))
+    return tuple(dataclasses.replace(line, subject=index.subject(arrival)) for line, arrival in found)
 
 
-def _all_runs(index: Index) -> Iterator[tuple[RunLine, int]]:
-    for past in index.ended.values():
-        yield past.line, past.arrival
-    for run, known in index.live.items():
+def _once(runs: Iterable[RunId]) -> Iterator[RunId]:
+    """Each run of a sorted row once: a mail may be queued as the first one of a run that began without it."""
+    return (run for run, _ in itertools.groupby(runs))
+
+
+def _line(index: Index, run: RunId, entry: Entry | None) -> tuple[RunLine, int]:
+    """A run's line without its subject, and the arrival of the mail that has it."""
+    known = index.live.get(run)
+    if known is not None:
         ledger = fold.ledger(known.run)
         assert ledger is not None
-        yield line_of(run, known), ledger.started.mail.arrival
-    for item in index.queue.values():
-        entry = item.queued.entry
-        if entry.starts and index.standing(entry.run) == "absent":
-            line = RunLine(
-                run=entry.run,
-                state="queued",
-                started=entry.received,
-                changed=entry.received,
-                seq=0,
-                waiting=waiting_on(fold.Absent()),
-            )
-            yield line, entry.arrival
+        return line_of(run, known), ledger.started.mail.arrival
+    past = index.ended.get(run)
+    if past is not None:
+        return past.line, past.arrival
+    if entry is None or runlog.is_sealed(index, run):
+        told = runlog.summary(index, run)
+        line = RunLine(run=run, state=told.outcome, started=told.started, changed=told.changed, seq=told.seq)
+        return line, told.arrival
+    line = RunLine(
+        run=run,
+        state="queued",
+        started=entry.received,
+        changed=entry.received,
+        seq=0,
+        waiting=waiting_on(fold.Absent()),
+    )
+    return line, entry.arrival
 
 
 def _arrival(index: Index, run: RunId, sha256: str) -> int | None:

@@ -40,7 +40,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """A mail and where it stands: ``inbox``, ``processing`` or ``consumed``."""
+    """A mail and where it stands: ``inbox``, ``processing``, ``hold`` or ``consumed``."""
 
     place: str
     entry: Entry
@@ -93,8 +93,10 @@ class Reader:
 
     def page(self, run: RunId, *, after: int = 0, limit: int) -> LogPage:
         """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Raises NoSuchRun."""
-        last = self.run(run).seq
-        grants = self._view.read(layout.grants_path(run)) or b""
+        last = runlog.last_seq(self._view, run)
+        if not last:
+            raise NoSuchRun(run)
+        grants = runlog.find_grants(self._view, run) or b""
         return LogPage(run, questions.page(self.log(run, after=after), limit), last, grants)
 
     def blob(self, run: RunId, sha256: str) -> bytes | None:
@@ -106,9 +108,9 @@ class Reader:
         return self._view.read(layout.mail_path(arrival))
 
     def queue(self, *, consumed: bool = False) -> Iterator[QueueLine]:
-        """Mails in inbox and processing, each by arrival; with ``consumed`` those within the horizon, too."""
+        """Mails in inbox, processing and hold, each by arrival; with ``consumed`` those within the horizon, too."""
         address = self._view.format.address
-        for place in ("inbox", "processing"):
+        for place in ("inbox", "processing", "hold"):
             for directory, name in runlog.leaves(self._view, layout.queue_dir(address, place)):
                 yield self._line(place, f"{directory}/{name}")
         for directory, name in runlog.leaves(self._view, layout.queue_dir(address, "consumed")) if consumed else ():

@@ -1,17 +1,61 @@
 """Which run a mail belongs to (storage §5): decided at enqueue, in arrival order, from headers and what is known.
 
-``Threads`` remembers which run a message id belongs to and which run follows which; ``route`` is the decision. Pure:
-no run is read here. Belonging to a thread gives no rights: who may answer is checked at the wait.
+``Threads`` remembers which run a message id belongs to and which run follows which; ``route`` is the decision. Of
+sealed runs it remembers nothing: those are asked for, one at a time, in an ``Archive``. No run is read here. Belonging
+to a thread gives no rights: who may answer is checked at the wait.
 """
 
+import base64
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal, Protocol, assert_never
 
+from waypost.model import events as ev
 from waypost.model.ids import RunId, message_key, run_ordinal
 
 Runs = Literal["thread", "message", "deployment"]
 Standing = Literal["absent", "live", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """What a run's log says of threads: which run it follows, and the keys of its mails, in and out."""
+
+    run: RunId
+    after: RunId | None
+    keys: tuple[str, ...]
+
+
+class Archive(Protocol):
+    """The same of all sealed runs, somewhere else than in memory."""
+
+    def run_of(self, key: str) -> RunId | None:
+        """The sealed run that the message with this key belongs to."""
+        ...
+
+    def root_of(self, run: RunId) -> RunId | None:
+        """The first run of the thread that this sealed run is in; None for one that isn't in the archive."""
+        ...
+
+    def newest_of(self, root: RunId) -> RunId | None:
+        """The newest sealed run of the thread that began with ``root``, itself excepted."""
+        ...
+
+
+class NoArchive:
+    """Of nothing: for who asks no thread of a sealed run."""
+
+    def run_of(self, _key: str) -> RunId | None:
+        """None."""
+        return None
+
+    def root_of(self, _run: RunId) -> RunId | None:
+        """None."""
+        return None
+
+    def newest_of(self, _root: RunId) -> RunId | None:
+        """None."""
+        return None
 
 
 class Threads:
@@ -21,7 +65,8 @@ class Threads:
     them belongs to the newest: so two replies to a finished run that arrive together become one new run, not two.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive | None = None) -> None:
+        self._archive: Archive = archive or NoArchive()
         self._runs: dict[bytes, RunId] = {}
         self._root: dict[RunId, RunId] = {}
         self._newest: dict[RunId, RunId] = {}
@@ -42,10 +87,10 @@ class Threads:
         if self.latest is None or run_ordinal(run) > run_ordinal(self.latest):
             self.latest = run
         if follows is not None and run not in self._before:
-            root = self._root.get(follows, follows)
+            root = self.root(follows)
             self._before[run] = follows
             self._root[run] = root
-            self._newest[root] = run
+            self._newest[root] = _newest(self._newest.get(root), run)
 
     def before(self, run: RunId) -> RunId | None:
         """The finished run that this one follows."""
@@ -53,8 +98,30 @@ class Threads:
 
     def find(self, message_id: bytes) -> RunId | None:
         """The newest run of the thread that this message belongs to."""
-        run = self._runs.get(bytes.fromhex(message_key(message_id)))
-        return None if run is None else self._newest.get(self._root.get(run, run), run)
+        return self.find_key(message_key(message_id))
+
+    def find_key(self, key: str) -> RunId | None:
+        """The same, by the message's key."""
+        run = self._runs.get(bytes.fromhex(key)) or self._archive.run_of(key)
+        if run is None:
+            return None
+        root = self.root(run)
+        return _newest(self._newest.get(root), self._archive.newest_of(root), run)
+
+    def root(self, run: RunId) -> RunId:
+        """The first run of the thread that this one is in: itself, where it follows none."""
+        return self._root.get(run) or self._archive.root_of(run) or run
+
+    def archived(self, thread: Thread) -> None:
+        """The run is sealed and in the archive: forget what is remembered of it here."""
+        for key in thread.keys:
+            raw = bytes.fromhex(key)
+            if self._runs.get(raw) == thread.run:
+                del self._runs[raw]
+        self._before.pop(thread.run, None)
+        root = self._root.pop(thread.run, None)
+        if root is not None and self._newest.get(root) == thread.run:
+            del self._newest[root]  # the archive has it; a newer one would be here instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +149,13 @@ def route(runs: Runs, candidates: Iterable[bytes], threads: Threads, standing: C
     if hit is None:
         return Route(None)
     return Route(None, hit) if standing(hit) == "ended" else Route(hit)
+
+
+def mailed_key(mailed: ev.Mailed) -> str:
+    """The key of the mail behind an event."""
+    return message_key(base64.b64decode(mailed.id) if mailed.base64 else mailed.id.encode())
+
+
+def _newest(*runs: RunId | None) -> RunId:
+    """The one with the highest ordinal; one of them must be there."""
+    return max((run for run in runs if run is not None), key=run_ordinal)

@@ -5,6 +5,7 @@ a test are read by the same lines. What is handed out are the stored bytes, unch
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -64,6 +65,13 @@ def run_ids(tree: Tree, root: str = layout.RUNS) -> list[RunId]:
     return sorted(found, key=run_ordinal)
 
 
+def sealed_newest_first(tree: Tree) -> Iterator[RunId]:
+    """The runs that are sealed, newest first; read as far as it is asked."""
+    for _, names in leaves_newest_first(tree, layout.SEALED):
+        found = [RunId(name) for name in names if name.startswith("run_")]
+        yield from (run for run in sorted(found, key=run_ordinal, reverse=True) if is_sealed(tree, run))
+
+
 def is_sealed(tree: Tree, run: RunId) -> bool:
     """Whether the run's log has been sealed into one file."""
     return "events.jsonl" in tree.entries(layout.sealed_dir(run))
@@ -90,19 +98,80 @@ def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
         first += layout.FAN
     for name in tree.entries(layout.events_dir(run)):
         if layout.parse_number(name.removesuffix(".json")) > after:
-            yield _file(tree, f"{layout.events_dir(run)}/{name}")
+            yield stored(tree, f"{layout.events_dir(run)}/{name}")
 
 
 def tail(tree: Tree, run: RunId, known: Known) -> list[tuple[str, bytes]]:
     """The events that lie in files of their own, as (path, bytes), oldest first."""
     paths = [layout.event_path(run, seq) for seq in range(known.folded + 1, known.seq + 1)]
-    return [(path, _file(tree, path)) for path in paths]
+    return [(path, stored(tree, path)) for path in paths]
 
 
 def folded_events(tree: Tree, run: RunId) -> int:
     """How many events of a live run lie in segments: the first event of the tail tells, or the last segment."""
     names = tree.entries(layout.events_dir(run))
     return layout.parse_number(names[0].removesuffix(".json")) - 1 if names else 0
+
+
+def stored(tree: Tree, path: str) -> bytes:
+    """The bytes of a file that must be there. Raises Damaged."""
+    data = tree.read(path)
+    if data is None:
+        raise Damaged(path, "the file is missing")
+    return data
+
+
+def find_grants(tree: Tree, run: RunId) -> bytes | None:
+    """The bytes of ``grants.json`` of a live or sealed run."""
+    found = tree.read(layout.grants_path(run))
+    return tree.read(layout.sealed_grants_path(run)) if found is None else found
+
+
+def blobs_of(tree: Tree, run: RunId) -> Iterator[str]:
+    """The names of the blobs that lie under a live run."""
+    root = layout.blobs_dir(run)
+    for first in tree.entries(root):
+        for second in tree.entries(f"{root}/{first}"):
+            yield from tree.entries(f"{root}/{first}/{second}")
+
+
+def last_seq(tree: Tree, run: RunId) -> int:
+    """The seq of a run's newest event, without folding its log; 0 for a run that isn't there."""
+    log = tree.read(layout.sealed_log_path(run))
+    if log is not None:
+        return log.count(b"\n")
+    names = tree.entries(layout.events_dir(run))
+    return layout.parse_number(names[-1].removesuffix(".json")) if names else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a list shows of a sealed run; ``arrival`` is that of the mail that started it."""
+
+    outcome: str
+    started: str
+    changed: str
+    seq: int
+    arrival: int
+
+
+def summary(tree: Tree, run: RunId) -> Summary:
+    """A sealed run's line, from the first and the last events of its log: the cost is that of reading the file.
+
+    Raises Damaged where these can't be read.
+    """
+    path = layout.sealed_log_path(run)
+    lines = _lines(tree, path)
+    try:
+        started, last = ev.decode(lines[0]), ev.decode(lines[-1])
+        # Only the fate of its mail may follow the end.
+        end = next(event for raw in reversed(lines) if isinstance(event := ev.decode(raw), ev.TERMINAL))
+    except (Invalid, StopIteration) as bad:
+        raise Damaged(path, f"not the log of a finished run: {bad}") from None
+    if not isinstance(started, ev.RunStarted):
+        raise Damaged(path, "it doesn't begin with RunStarted")
+    outcome = "completed" if isinstance(end, ev.RunCompleted) else "failed"
+    return Summary(outcome, started.at, last.at, len(lines), started.mail.arrival)
 
 
 def find_blob(tree: Tree, run: RunId, sha256: str) -> bytes | None:
@@ -156,13 +225,6 @@ def _leaves_back(tree: Tree, directory: str, depth: int) -> Iterator[tuple[str, 
         yield from _leaves_back(tree, f"{directory}/{name}", depth - 1)
 
 
-def _file(tree: Tree, path: str) -> bytes:
-    data = tree.read(path)
-    if data is None:
-        raise Damaged(path, "the file is missing")
-    return data
-
-
 def _lines(tree: Tree, path: str) -> list[bytes]:
     # Not splitlines(): a carriage return may stand between the tokens of a value, only a line feed ends an event.
-    return _file(tree, path).removesuffix(b"\n").split(b"\n")
+    return stored(tree, path).removesuffix(b"\n").split(b"\n")

@@ -30,6 +30,7 @@ from substrate.objects import (
     Kind,
     check_identity,
     check_subject,
+    object_id,
     parse_commit,
     seconds,
 )
@@ -180,6 +181,12 @@ class Store:
         self._check()
         return self._trees.names(path)
 
+    def directory_id(self, path: str) -> str:
+        """The id of a directory's tree as of the last commit, 40 hex digits; empty where there is none."""
+        self._check()
+        oid = self._trees.directory(path)
+        return "" if oid is None else oid.hex()
+
     # --- writing ---
 
     def commit(
@@ -273,6 +280,8 @@ class Store:
 
     def _apply(self, puts: Mapping[str, bytes], deletes: Collection[str], changes: Changes) -> bytes:
         journal = self._journals.current
+        # What only moves is an object already, perhaps in a pack: it is named again, not stored again.
+        moving = {self._trees.blob(path) for path, data in changes.items() if data is None}
         for path in deletes:
             if path.endswith("/"):
                 self._trees.remove_directory(path[:-1])
@@ -280,7 +289,10 @@ class Store:
                 self._trees.remove(path)
         for path, data in puts.items():
             if path in changes or deletes:
-                self._trees.put(path, journal.add(Kind.BLOB, data, compress=path.endswith(".jsonl")))
+                moved = object_id(Kind.BLOB, data) if moving else b""
+                compress = path.endswith(".jsonl")
+                oid = moved if moved in moving else journal.add(Kind.BLOB, data, compress=compress)
+                self._trees.put(path, oid)
         return self._trees.write(journal)
 
     def _check(self) -> None:

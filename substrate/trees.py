@@ -38,9 +38,11 @@ class TreeSink(Protocol):
     @property
     def number(self) -> int:
         """Of the present journal."""
+        ...
 
     def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base | None]:
         """Store a tree and return its id, and what the next version can be a delta against."""
+        ...
 
 
 class _Directory:
@@ -95,6 +97,12 @@ class Trees:
         above, name = _split(path)
         node = self._find(above)
         return None if node is None else node.oid(name)
+
+    def directory(self, path: str) -> bytes | None:
+        """The id of a directory's tree as of the last ``write``; None where no directory is."""
+        above, name = _split(path)
+        node = self._find(above)
+        return None if node is None else node.oid(name + b"/")
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a directory, sorted; nothing where no directory is. ``""`` is the root."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from substrate import layout, sshsig
+from substrate import layout, runlog, sshsig
 from substrate import state as files
 from substrate.errors import BadObject, Damaged, NotARepository, SubstrateError
 from substrate.flush import FlushHash, Trailer
@@ -23,6 +23,7 @@ from substrate.sealed import SealedObjects
 from substrate.trees import Trees
 from substrate.verify_runs import Counted, count_runs
 from waypost.model.errors import Invalid
+from waypost.model.ids import RunId
 
 _AUTHOR = re.compile(rb"(supervisor|workflow-process|hub) <\1@deployment\.waypost> [0-9]+ \+0000\Z")
 _KEPT = ("runs/", "sealed/", "mail/", "format.json")
@@ -115,8 +116,7 @@ def _report(objects: Objects, tip: bytes, signer: PublicKey, faults: list[Fault]
     proof = _Proof()
     try:
         steps = back_to_the_start(objects, tip, judge)
-        tree = Trees(lambda oid: objects.object(Kind.TREE, oid), steps[-1].tree)
-        seen = _Seen(objects, tree)
+        seen = _seen(objects, steps[-1].tree)
         known = files.decode_format(seen.read(layout.FORMAT) or b"")
         faults.extend(proof.faults_of(objects, steps, known.repository))
         counted = count_runs(seen, known.repository)
@@ -157,6 +157,7 @@ class _Proof:
             yield from (Fault(what, commit) for what in step.faults)
             changes = list(differ.changes(before, step.tree))
             yield from (Fault(what, commit, path) for what, path in _rewritten(changes))
+            yield from (Fault(what, commit, path) for what, path in _sealings(objects, before, changes))
             running.commit(
                 {each.path: None if each.new is None else objects.object(Kind.BLOB, each.new) for each in changes}
             )
@@ -198,6 +199,22 @@ def _may_go(path: str, changes: list[Changed]) -> bool:
     )
 
 
+def _sealings(objects: Objects, before: bytes | None, changes: list[Changed]) -> Iterator[tuple[str, str]]:
+    """A run that was sealed in this commit must read as it read before, byte for byte."""
+    new = {each.path: each.new for each in changes if each.old is None}
+    for each in changes:
+        if each.path.startswith(f"{layout.RUNS}/") and each.new is None and "/events/" not in each.path:
+            moved = new.get(f"{layout.SEALED}/{each.path.partition('/')[2]}")
+            if "/segments/" not in each.path and moved != each.old:
+                yield "it is not in the sealed run as it was", each.path
+    for path, oid in new.items():
+        if path.startswith(f"{layout.SEALED}/") and path.endswith("/events.jsonl") and oid is not None:
+            run = RunId(path.split("/")[-2])
+            old = () if before is None else runlog.events(_seen(objects, before), run)
+            if b"".join(raw + b"\n" for raw in old) != objects.object(Kind.BLOB, oid):
+                yield "the sealed log isn't the log that the run had", path
+
+
 @dataclass(frozen=True, slots=True)
 class _Sealed:
     """Packs alone: a clone, or a repository without its journals."""
@@ -210,7 +227,7 @@ class _Sealed:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The newest tree, to be read by path."""
+    """A tree, to be read by path."""
 
     objects: Objects
     trees: Trees
@@ -221,6 +238,10 @@ class _Seen:
 
     def entries(self, path: str) -> tuple[str, ...]:
         return self.trees.names(path)
+
+
+def _seen(objects: Objects, tree: bytes) -> _Seen:
+    return _Seen(objects, Trees(lambda oid: objects.object(Kind.TREE, oid), tree))
 
 
 def _folder(path: Path) -> Folder:

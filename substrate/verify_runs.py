@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from substrate import layout, runlog
 from substrate.errors import Damaged
+from substrate.operations.sealing import may_be_sealed
 from substrate.runlog import Tree, find_blob
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -30,8 +31,10 @@ class Counted:
 def count_runs(tree: Tree, repository: str) -> Counted:
     """Read every run, live and sealed. A run that can't be read is a fault and ends that run's check only."""
     counted = Counted()
-    live, sealed = runlog.run_ids(tree), runlog.run_ids(tree, layout.SEALED)
-    counted.faults += [("the run is both live and sealed", layout.run_dir(run)) for run in live if run in set(sealed)]
+    live = dict.fromkeys(runlog.run_ids(tree))
+    # Some values of a live run may have gone ahead to where it will be sealed.
+    sealed = [run for run in runlog.run_ids(tree, layout.SEALED) if run not in live or runlog.is_sealed(tree, run)]
+    counted.faults += [("the run is both live and sealed", layout.run_dir(run)) for run in sealed if run in live]
     for run in dict.fromkeys((*live, *sealed)):
         counted.runs += 1
         try:
@@ -42,12 +45,10 @@ def count_runs(tree: Tree, repository: str) -> Counted:
 
 
 def _check(tree: Tree, repository: str, run: RunId, faults: list[tuple[str, str]]) -> int:
-    path = layout.events_dir(run)
-    grants = tree.read(layout.grants_path(run))
+    path = layout.sealed_log_path(run) if runlog.is_sealed(tree, run) else layout.events_dir(run)
+    grants = runlog.find_grants(tree, run)
     state: fold.Run = fold.Absent()
-    # Sealing leaves grants.json behind in history: then the first link is taken as it stands.
-    unknown = grants is None and runlog.is_sealed(tree, run)
-    prev = "" if unknown else ev.genesis(repository, run, grants or b"")
+    prev = ev.genesis(repository, run, grants or b"")
     seq = 0
     for raw in runlog.events(tree, run):
         seq += 1
@@ -57,12 +58,14 @@ def _check(tree: Tree, repository: str, run: RunId, faults: list[tuple[str, str]
         except (Invalid, fold.Illegal) as bad:
             faults.append((f"event {seq}: {bad.message}", path))
             return seq
-        if event.prev != prev and not (unknown and seq == 1):
+        if event.prev != prev:
             faults.append((f"event {seq}: its prev isn't the hash of what comes before it", path))
         prev = ev.digest(raw)
         _named(tree, run, event, grants, faults)
     if not seq:
         faults.append(("a run without an event", path))
+    elif runlog.is_sealed(tree, run) and not may_be_sealed(state):
+        faults.append(("the run is sealed and has not ended, or its mail has not gone", path))
     return seq
 
 
@@ -70,9 +73,9 @@ def _named(tree: Tree, run: RunId, event: ev.AnyEvent, grants: bytes | None, fau
     """What an event names by its hash."""
     match event:
         case ev.RunStarted():
-            kept = grants is not None or not runlog.is_sealed(tree, run)
-            if kept and hashlib.sha256(grants or b"").hexdigest() != event.grants:
-                faults.append(("the grants aren't those that the run was started with", layout.grants_path(run)))
+            if hashlib.sha256(grants or b"").hexdigest() != event.grants:
+                where = layout.sealed_grants_path if runlog.is_sealed(tree, run) else layout.grants_path
+                faults.append(("the grants aren't those that the run was started with", where(run)))
             _mail(tree, event.mail, faults)
         case ev.SignalReceived() if event.mail is not UNSET:
             _mail(tree, event.mail, faults)

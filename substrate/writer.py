@@ -2,7 +2,8 @@
 
 ``Writer`` is the SubstrateActor's whole behaviour without its thread. Its methods return effects in order: what to tell
 whom, and when to come back. It writes to disk only in ``flush`` and ``seal``; when a flush fails, every operation of
-the batch is answered Withheld, nothing that was visible counts any more, and the writer is finished.
+the batch is answered Withheld, nothing that was visible counts any more, and the writer is finished. Nobody asks it to
+seal finished runs: that comes after a flush, one run a turn, so that no append waits for more than one of them.
 """
 
 import os
@@ -15,8 +16,10 @@ import msgspec
 
 from substrate import layout, questions
 from substrate import state as files
+from substrate.archive import ArchiveFile
 from substrate.disk import Disk
 from substrate.errors import SubstrateError, WrongOwner
+from substrate.folder import Folder
 from substrate.index import Index
 from substrate.keys import SigningKey
 from substrate.messages import (
@@ -26,6 +29,7 @@ from substrate.messages import (
     Durable,
     Enqueue,
     Flush,
+    FoldAway,
     Idle,
     Outcome,
     Pause,
@@ -42,6 +46,7 @@ from substrate.messages import (
     Withheld,
 )
 from substrate.operations import Change, Context, Hold, Settled, decide
+from substrate.operations.sealing import seal_run
 from substrate.settings import Settings
 from substrate.store import Store
 from waypost.acting import Reply, Tell
@@ -55,7 +60,7 @@ from waypost.model.times import Now
 class Again:
     """Effect: send this to yourself; what is in the mailbox before it comes first (and so joins a batch)."""
 
-    message: Flush | Idle
+    message: Flush | FoldAway | Idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class To:
 Effect: TypeAlias = Reply | Tell | Again | Wake
 
 _FLUSH = Again(Flush())
+_FOLD_AWAY = Again(FoldAway())
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -88,13 +94,18 @@ class _Waiting(msgspec.Struct, frozen=True):
 class Writer:
     """The open repository, who follows it, and who waits for the disk."""
 
-    def __init__(self, store: Store, index: Index, settings: Settings, limits: Limits, repository: str) -> None:
-        self._store, self._index, self._settings, self._limits = store, index, settings, limits
-        self._repository = repository
+    def __init__(
+        self, store: Store, index: Index, archive: ArchiveFile, settings: Settings, limits: Limits, repository: str
+    ) -> None:
+        self._store, self._index, self._archive = store, index, archive
+        self._settings, self._limits, self._repository = settings, limits, repository
         self._position = self._durable = 0
         self._subscribers: list[Ref] = []
         self._waiting: list[_Waiting] = []
         self._flush_asked = False
+        self._may_fold = len(index.finished)
+        """So many of the finished runs, the first ones, have all of their log on disk."""
+        self._fold_asked = False
         self._wake_at: float | None = None
         self._room = store.room
 
@@ -120,13 +131,17 @@ class Writer:
             )
         else:
             store = Store.open(path, key=key, disk=disk, limits=limits)
+        archive: ArchiveFile | None = None
         try:
             _check_owner(store, settings)
-            index = Index(store, settings.address, limits)
+            archive = ArchiveFile.open(Path(Folder(str(path)).archive), store, store.directory_id(layout.SEALED))
+            index = Index(store, settings.address, limits, archive)
         except BaseException:
             store.abandon()
+            if archive is not None:
+                archive.close()
             raise
-        return cls(store, index, settings, limits, store.repository_id)
+        return cls(store, index, archive, settings, limits, store.repository_id)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -184,8 +199,35 @@ class Writer:
             yield from _answered(each.to, each.result)
         if self._store.wants_seal(now.mono):
             yield Again(Idle())  # in a turn of its own: these answers go first
+        self._may_fold = len(self._index.finished)
+        yield from self.sweep()
         if self._wake_at is None:
             yield self._wake(now)
+
+    def sweep(self) -> Iterator[Effect]:
+        """Come back to seal a finished run, if there is one; also asked at the start, for what a crash left."""
+        if self._may_fold and not self._fold_asked:
+            self._fold_asked = True
+            yield _FOLD_AWAY
+
+    def fold_away(self, now: Now) -> Iterator[Effect]:
+        """Seal the run that has been finished longest, or a part of it; the flush after it comes for the next.
+
+        On a full disk that waits. Raises Damaged, ArchiveFailed.
+        """
+        self._fold_asked = False
+        if not self._may_fold or self._scarce:
+            return
+        run = next(iter(self._index.finished))
+        decided = seal_run(self._index, run)
+        assert isinstance(decided, Change), decided
+        thread = decided.sealed
+        if thread is not None:
+            # Before the commit, so that no thread is ever in neither place.
+            self._archive.add(thread, self._index.threads.root(run))
+            self._may_fold -= 1
+        yield from self._commit(decided, now)
+        self._archive.stamp(self._store.directory_id(layout.SEALED))
 
     def idle(self, now: Now) -> Iterator[Effect]:
         """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""
@@ -209,12 +251,14 @@ class Writer:
         try:
             yield from self.flush(now)
             self._store.close()
+            self._archive.close()
         except SubstrateError as failure:
             yield from self.void(failure.message)
 
     def void(self, reason: str) -> Iterator[Effect]:
         """What is visible and not durable is void; who waited is told so. Nothing more is written."""
         self._store.abandon()
+        self._archive.close()
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             yield from _answered(each.to, Withheld(reason))
@@ -274,9 +318,13 @@ class Writer:
             random=_random,
         )
 
+    @property
+    def _scarce(self) -> bool:
+        return self._room < self._limits.seal_bytes // 2
+
     def _withholds(self, operation: Any) -> str | None:
         """On a full disk new mail is withheld and no run starts; at the end only what ends or pauses a run goes in."""
-        if self._room >= self._limits.seal_bytes // 2:
+        if not self._scarce:
             return None
         ends = isinstance(operation, Pause) or (
             isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)

@@ -3,10 +3,14 @@
     change      what a decision sees and yields
     append      events into a run's log; blobs held for them; ``extend``, which all others use
     intake      enqueue, claim, release, reject, begin a generation
+    hold        mail that an operator must look at: onto hold, and off it
+    placing     which run a mail is for
+    buckets     where consumed entries go
     take_up     a mail and its effect in one commit
     outbox      mail that leaves
     interventions  what an operator does: answers, pauses
     grants      what a run may do
+    sealing     a finished run folds away; nobody asks for it
 
 No clock, no randomness, no file: those come in with the context and the view.
 """
@@ -26,11 +30,13 @@ from substrate.messages import (
     PutBlob,
     QueueMail,
     Reject,
+    RejectHeld,
     Release,
+    ReleaseHeld,
     TakeUp,
     Unpause,
 )
-from substrate.operations import append, intake, interventions, outbox, take_up
+from substrate.operations import append, hold, intake, interventions, outbox, take_up
 from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
 
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
@@ -53,6 +59,10 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return intake.reject(view, operation, context)
         case Release():
             return intake.release(view, operation, context)
+        case ReleaseHeld():
+            return hold.release_held(view, operation, context)
+        case RejectHeld():
+            return hold.reject_held(view, operation, context)
         case BeginGeneration():
             return intake.begin_generation(view, operation, context)
         case QueueMail():

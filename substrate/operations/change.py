@@ -13,11 +13,12 @@ import msgspec
 
 from substrate.messages import Fact, OutboxAdded, Queued, Refused
 from substrate.principals import Name
-from substrate.routing import Runs, Standing, Threads
+from substrate.routing import Runs, Standing, Thread, Threads
 from substrate.runlog import Known, Tree
 from substrate.state import State
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
+from waypost.model.queue import Entry
 from waypost.model.times import Now, stamp
 
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Refused", "Settled", "View", "plain"]
@@ -47,6 +48,11 @@ class View(Tree, Protocol):
     @property
     def queue(self) -> Mapping[int, Item]:
         """Mails in inbox and processing by arrival, in arrival order."""
+        ...
+
+    @property
+    def on_hold(self) -> Mapping[int, Entry]:
+        """Mails on hold, by arrival."""
         ...
 
     @property
@@ -113,6 +119,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The runs after it."""
     used: tuple[tuple[RunId, str], ...] = ()
     """Held blobs that have entered the tree."""
+    sealed: Thread | None = None
+    """The run that this commit seals."""
     value: Any = None
 
 

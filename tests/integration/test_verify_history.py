@@ -8,7 +8,9 @@ import pytest
 
 from substrate import SigningKey, layout, verify
 from substrate.errors import NotARepository
-from substrate.messages import Append, PutBlob, QueueMail, WorkflowProcess
+from substrate.messages import Append, Appended, MailDelivered, PutBlob, QueueMail, WorkflowProcess
+from substrate.operations import Change
+from substrate.operations.sealing import seal_run
 from substrate.reader import Reader
 from substrate.store import Store
 from waypost.model import events as ev
@@ -30,6 +32,9 @@ class Told:
         desk = self.desk = Desk(self.store)
         by = desk.begin()
         self.run = run = desk.start(message("m1@x"))
+        begun = desk.events(run)[0]
+        assert isinstance(begun, ev.RunStarted)
+        self.started = begun
         self.sha256 = hashlib.sha256(BLOB).hexdigest()
         desk.must(PutBlob(by=by, run=run, sha256=self.sha256, data=BLOB))
         desk.append(run, started(1), ev.StepCompleted(call=call(1), output=ev.Value(blob=self.sha256)))
@@ -186,32 +191,32 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
-def test_a_sealed_run_reads_like_a_live_one(tmp_path: Path) -> None:
-    """The act of sealing comes later; repositories in which it has happened are read from the first day."""
-    told = Told(tmp_path / "r.git", steps=2)
-    desk, run = told.desk, told.run
-    desk.append(run, ev.RunCompleted(result=NULL))
-    visible = list(Reader.open(told.path, KEY.public).log(run))
+def finished(told: Told) -> RunId:
+    """The run has ended, and its mail is out."""
+    told.desk.must(MailDelivered(1))
+    told.desk.append(told.run, ev.RunCompleted(result=NULL))
     told.store.flush()
+    return told.run
+
+
+def test_a_sealed_run_reads_like_a_live_one(tmp_path: Path) -> None:
+    """Whoever reads sees the same before, while (a large value goes ahead) and after; and it is proved as before."""
+    told = Told(tmp_path / "r.git", steps=50)
+    desk, run = told.desk, finished(told)
     raws = list(Reader.open(told.path, KEY.public).log(run))
-    assert raws[:-1] == visible  # what isn't flushed isn't shown
-    told.store.commit(
-        author="supervisor <supervisor@deployment.waypost>",
-        subject=f"seal {run}",
-        puts={
-            layout.sealed_log_path(run): b"".join(raw + b"\n" for raw in raws),
-            **{layout.sealed_blob_path(run, sha): data for sha, data in blobs(told).items()},
-        },
-        deletes=(f"{layout.run_dir(run)}/",),
-        at=AT,
-    )
+    desk.fold_away()
+    assert list(Reader.open(told.path, KEY.public).log(run)) == raws  # what isn't flushed isn't shown
     told.store.flush()
     reader = Reader.open(told.path, KEY.public)
+    assert told.store.entries(layout.run_dir(run)) == ()
     assert list(reader.log(run)) == raws
     assert list(reader.log(run, after=3)) == raws[3:]
+    page = reader.page(run, after=len(raws) - 1, limit=1)
+    assert (page.last, page.events) == (len(raws), (raws[-1],))
+    assert hashlib.sha256(page.grants).hexdigest() == told.started.grants
     assert reader.run(run).seq == len(raws)
     assert reader.blob(run, told.sha256) == BLOB
-    assert [line.state for line in reader.runs()] == ["completed"]
+    assert [(line.state, line.subject, line.seq) for line in reader.runs()] == [("completed", "about m1@x", len(raws))]
     desk.reopen(told.store)
     assert desk.index.standing(run) == "ended"
     by = WorkflowProcess(Generation(1))
@@ -222,7 +227,75 @@ def test_a_sealed_run_reads_like_a_live_one(tmp_path: Path) -> None:
     assert report.events == len(raws)
 
 
-def blobs(told: Told) -> dict[str, bytes]:
-    queued = next(event for event in told.desk.events(told.run) if isinstance(event, ev.MailQueued))
-    names = (told.sha256, queued.sha256)
-    return {name: told.store.read(layout.blob_path(RunId(told.run), name)) or b"" for name in names}
+SEALED = {
+    "event": "its prev isn't",
+    "grants": "the grants aren't those",
+    "grants gone": "the grants aren't those",
+    "blob": "isn't the one that the event names",
+    "both": "both live and sealed",
+    "log gone": "a run without an event",
+    "open": "has not ended",
+}
+
+
+@pytest.mark.parametrize("case", SEALED)
+def test_tampering_with_a_sealed_run_is_found_and_named(tmp_path: Path, case: str) -> None:
+    """Chain, genesis, grants and values are checked as those of a live run, and that nothing could have followed."""
+    told = Told(tmp_path / "r.git", steps=2)
+    run = finished(told)
+    told.desk.fold_away()
+    path: str = layout.sealed_log_path(run)
+    raw = told.store.read(path) or b""
+    data: bytes | None
+    match case:
+        case "event":
+            data = raw.replace(b'"step":"s"', b'"step":"t"', 1)
+        case "grants":
+            path, data = layout.sealed_grants_path(run), b"{}"
+        case "grants gone":
+            path, data = layout.sealed_grants_path(run), None
+        case "blob":
+            path, data = layout.sealed_blob_path(run, told.sha256), b"1"
+        case "both":
+            path, data = layout.event_path(run, 1), raw.partition(b"\n")[0]
+        case "log gone":
+            data = None
+        case "open":
+            data = raw[: raw[:-1].rindex(b"\n") + 1]
+        case _:
+            raise AssertionError(case)
+    told.tamper(path, data)
+    assert SEALED[case] in faults(told.path)
+
+
+@pytest.mark.parametrize("case", ["log", "grants", "blob", "blob elsewhere"])
+def test_a_seal_that_does_not_keep_the_bytes_is_found(tmp_path: Path, case: str) -> None:
+    """The chain can't tell that its last events were left out: so the commit that seals is compared with its parent."""
+    told = Told(tmp_path / "r.git", steps=2)
+    run = finished(told)
+    told.desk.append(told.desk.start(message("m2@x")), ev.RunFailed(error=ev.Fault(type="X", message="")))
+    change = seal_run(told.desk.index, run)
+    assert isinstance(change, Change)
+    puts, blob = dict(change.puts), layout.sealed_blob_path(run, told.sha256)
+    match case:
+        case "log":
+            raw = puts[layout.sealed_log_path(run)]
+            puts[layout.sealed_log_path(run)] = raw[: raw[:-1].rindex(b"\n") + 1]
+        case "grants":
+            puts[layout.sealed_grants_path(run)] += b" "
+        case "blob":
+            del puts[blob]
+        case _:
+            other = told.desk.changes[-1].facts[0]
+            assert isinstance(other, Appended)
+            puts[layout.sealed_blob_path(other.run, told.sha256)] = puts.pop(blob)
+    told.store.commit(
+        author="supervisor <supervisor@deployment.waypost>",
+        subject=change.subject,
+        puts=puts,
+        deletes=change.deletes,
+        at=AT,
+    )
+    told.store.close()
+    found = faults(told.path)
+    assert ("the sealed log isn't the log" if case == "log" else "not in the sealed run as it was") in found

@@ -18,7 +18,9 @@ from substrate.messages import (
     QueueMail,
     Refused,
     Reject,
+    RejectHeld,
     Release,
+    ReleaseHeld,
     Supervisor,
     TakeUp,
     WorkflowProcess,
@@ -48,6 +50,7 @@ class Substrate(RuleBasedStateMachine):
         self.desk = Desk(self.store)
         self.places: dict[int, str] = {}
         self.raws: dict[str, bytes] = {}
+        self.clashes: set[bytes] = set()
         self.seqs: dict[RunId, int] = {}
         self.calls = 0
         self.desk.begin()
@@ -64,20 +67,23 @@ class Substrate(RuleBasedStateMachine):
     def enqueue(self, name: int, answers: int | None) -> None:
         """A mail, perhaps again, perhaps in a thread."""
         raw = message(f"m{name}@x", answers=None if answers is None else f"m{answers}@x")
-        before = {self.desk.index.queue[a].queued.entry.key for a in self.places if self.places[a] != "consumed"}
+        before = {self.desk.index.queue[a].queued.entry.key for a in self.places if self.places[a] in {"inbox", "processing"}}
         decided = self.desk.do(Enqueue(raw))
         key = message_key(f"<m{name}@x>".encode())
         match decided:
             case Change():
-                assert key not in before
+                assert key not in before or decided.value.place == "hold"
                 assert decided.value.arrival not in self.places
-                self.places[decided.value.arrival] = "inbox"
-                self.raws[key] = raw
+                self.places[decided.value.arrival] = decided.value.place
+                if decided.value.place == "hold":
+                    assert self.raws[key] != raw
+                    assert raw not in self.clashes
+                    self.clashes.add(raw)
+                else:
+                    self.raws[key] = raw
             case Settled():
                 assert self.places[decided.value.arrival] == decided.value.place
-                assert self.raws[key] == raw
-            case Refused(code="id-clash"):
-                assert self.raws[key] != raw
+                assert self.raws[key] == raw or raw in self.clashes
             case _:
                 raise AssertionError(decided)
 
@@ -117,6 +123,14 @@ class Substrate(RuleBasedStateMachine):
             for other in self.at("processing"):
                 if not self.desk.index.queue[other].claimed:
                     self.places[other] = "inbox"
+
+    @precondition(lambda self: self.at("hold"))
+    @rule(data=st.data(), let_in=st.booleans())
+    def decide_on_hold(self, data: st.DataObject, *, let_in: bool) -> None:
+        """The operator lets a mail in, or rejects it."""
+        arrival = data.draw(st.sampled_from(self.at("hold")))
+        self.desk.must(ReleaseHeld(arrival) if let_in else RejectHeld(arrival))
+        self.places[arrival] = "inbox" if let_in else "consumed"
 
     @precondition(lambda self: self.live())
     @rule(data=st.data(), what=st.sampled_from(["step", "many", "wait", "mail", "end"]))
@@ -172,6 +186,11 @@ class Substrate(RuleBasedStateMachine):
         self.seqs[added.outgoing.run] += 1
 
     @rule()
+    def fold_away(self) -> None:
+        """The run that has been finished longest is sealed; it reads as before."""
+        self.desk.fold_away()
+
+    @rule()
     def crash(self) -> None:
         """The child dies: claims go back."""
         self.desk.must(BeginGeneration())
@@ -196,7 +215,7 @@ class Substrate(RuleBasedStateMachine):
     @invariant()
     def every_mail_is_in_one_place(self) -> None:
         """And in the one that the plain dict says."""
-        for place in ("inbox", "processing"):
+        for place in ("inbox", "processing", "hold"):
             found = [
                 layout.place_of(f"{directory}/{name}").number
                 for directory, name in runlog.leaves(self.store, layout.queue_dir(ADDRESS, place))

@@ -10,6 +10,7 @@ from typing import Any
 
 from substrate import layout, runlog
 from substrate import state as files
+from substrate.archive import ArchiveFile
 from substrate.index import Index
 from substrate.messages import (
     Append,
@@ -23,12 +24,13 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Change, Context, Decided, Hold, Settled, decide
-from substrate.routing import Runs
+from substrate.operations.sealing import seal_run, thread_of
+from substrate.routing import Runs, Threads
 from substrate.runlog import Tree
 from substrate.settings import message_ids
 from substrate.store import Store
 from waypost.model import events as ev
-from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ids import CallId, Generation, RunId, run_ordinal
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START
@@ -59,7 +61,8 @@ class Files:
     def apply(self, change: Change) -> None:
         """Take in a commit. Raises KeyError for a file that was to go and isn't there."""
         for path in change.deletes:
-            del self.files[path]
+            for file in [name for name in self.files if name.startswith(path)] if path.endswith("/") else (path,):
+                del self.files[file]
         self.files.update(change.puts)
 
 
@@ -82,7 +85,8 @@ class Desk:
     def reopen(self, tree: Files | Store) -> None:
         """Forget everything but what is in the tree."""
         self.tree = tree
-        self.index = Index(_as_tree(tree), ADDRESS, self.limits)
+        self.archive = ArchiveFile.open(None, _as_tree(tree), "")
+        self.index = Index(_as_tree(tree), ADDRESS, self.limits, self.archive)
 
     @property
     def context(self) -> Context:
@@ -105,21 +109,38 @@ class Desk:
         """Carry it out."""
         decided = self.decide(operation)
         if isinstance(decided, Change):
-            self.changes.append(decided)
-            if isinstance(self.tree, Store):
-                self.tree.commit(
-                    author=f"{decided.author} <{decided.author}@deployment.waypost>",
-                    subject=decided.subject,
-                    puts=decided.puts,
-                    deletes=decided.deletes,
-                    at=self.wall,
-                )
-            else:
-                self.tree.apply(decided)
-            self.index.apply(decided)
+            self._commit(decided)
         elif isinstance(decided, Hold):
             self.index.hold(decided)
         return decided
+
+    def _commit(self, change: Change) -> None:
+        self.changes.append(change)
+        if isinstance(self.tree, Store):
+            self.tree.commit(
+                author=f"{change.author} <{change.author}@deployment.waypost>",
+                subject=change.subject,
+                puts=change.puts,
+                deletes=change.deletes,
+                at=self.wall,
+            )
+        else:
+            self.tree.apply(change)
+        self.index.apply(change)
+
+    def fold_away(self) -> RunId | None:
+        """Seal the run that has been finished longest, as the substrate does between writes; None when there is none.
+
+        A run with large values needs several calls, as it needs several commits.
+        """
+        run = next(iter(self.index.finished), None)
+        if run is not None:
+            change = seal_run(self.index, run)
+            assert isinstance(change, Change), change
+            if change.sealed is not None:
+                self.archive.add(change.sealed, self.index.threads.root(run))
+            self._commit(change)
+        return run
 
     def must(self, operation: Operation) -> Any:  # Any: a value's type is its operation's
         """Carry it out and return its value. Raises Refusal."""
@@ -136,15 +157,41 @@ class Desk:
 
     def check(self) -> None:
         """Memory is what the tree says, and no directory has more than 256 entries. Raises AssertionError."""
-        fresh, kept = Index(_as_tree(self.tree), ADDRESS, self.limits), self.index
+        archive = ArchiveFile.open(None, _as_tree(self.tree), "")
+        fresh, kept = Index(_as_tree(self.tree), ADDRESS, self.limits, archive), self.index
         assert kept.state == fresh.state
         assert kept.live == fresh.live
         assert kept.ended == fresh.ended
+        assert kept.finished.keys() == fresh.finished.keys()
+        self._check_threads(fresh.threads)
         assert kept.queue == fresh.queue
+        assert list(kept.queue) == list(fresh.queue)
+        assert kept.on_hold == fresh.on_hold
         assert kept.outbox == fresh.outbox
         assert [kept.queued_for(run) for run in fresh.live] == [fresh.queued_for(run) for run in fresh.live]
         for directory, names in directories(_as_tree(self.tree)):
             assert len(names) <= BOUND, f"{directory} has {len(names)} entries"
+
+    def _check_threads(self, fresh: Threads) -> None:
+        """Threads with an archive are those that remember everything."""
+        tree, all_of_it = _as_tree(self.tree), Threads()
+        sealed = [run for run in runlog.run_ids(tree, layout.SEALED) if runlog.is_sealed(tree, run)]
+        runs = sorted((*runlog.run_ids(tree), *sealed), key=run_ordinal)
+        told = [thread_of(run, runlog.events(tree, run)) for run in runs]
+        for thread in told:
+            all_of_it.appears(thread.run, follows=thread.after)
+            for key in thread.keys:
+                all_of_it.belongs(key, thread.run)
+        for item in sorted(self.index.queue.values(), key=lambda each: each.queued.entry.arrival):
+            entry = item.queued.entry
+            all_of_it.belongs(entry.key, entry.run)
+            if entry.starts:
+                all_of_it.appears(entry.run, follows=entry.old or None)
+        assert fresh.latest == all_of_it.latest
+        for thread in told:
+            assert self.index.threads.root(thread.run) == all_of_it.root(thread.run)
+            for key in thread.keys:
+                assert fresh.find_key(key) == all_of_it.find_key(key)
 
     # --- steps that many tests begin with ---
 
