@@ -149,7 +149,7 @@ def test_code_that_does_something_else_pauses_its_run_until_the_operator_lets_it
         assert verb("approve", run, data=data).status == 0
         host.wait_for("paused (code-changed)")
         why = verb("why", run, data=data)
-        assert f"next: waypost resume {run}" in why.out
+        assert f"then: waypost resume {run}" in why.out
         assert "size" in why.out
     file.write_text(WORKFLOW)
     with HostProcess(file, data=data) as host:

@@ -145,7 +145,10 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
             return f"waypost approve {run}{call}   (or: waypost reject {run}{call})"
         case "mail":
             return f"waypost send {situation.address} < reply.eml   (a reply in the run's thread)"
-        case "code" | "operator":
+        case "code":
+            # Under the code that runs now it would be refused, or be paused again at once.
+            return f"correct the file, start `waypost run FILE` anew, then: waypost resume {run}"
+        case "operator":
             return f"waypost resume {run}"
         case "step" | "child" | "timer" | "retry" | "dispatch":
             return "" if situation.hosted else "waypost run FILE"
