@@ -66,7 +66,11 @@ class Enqueue:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Where a mail stands: ``enqueued``, or ``already-present`` in ``inbox``, ``processing`` or ``consumed``."""
+    """Where a mail stands: ``enqueued``, or ``already-present`` in ``inbox``, ``processing``, ``consumed`` or ``hold``.
+
+    ``on-hold``: another mail has its Message-ID; it waits for an operator (``run`` is that other mail's). ``released``:
+    the operator has let it in.
+    """
 
     outcome: str
     run: RunId
@@ -119,6 +123,20 @@ class Reject:
 @dataclass(frozen=True, slots=True)
 class Release:
     """Processing back to inbox, under its old name. Value: None."""
+
+    arrival: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHeld:
+    """Hold to inbox, by an operator: it is let in as a mail of its own. Value: ``Accepted``."""
+
+    arrival: int
+
+
+@dataclass(frozen=True, slots=True)
+class RejectHeld:
+    """Hold to consumed, by an operator, marked as rejected; it causes no event and stays readable. Value: None."""
 
     arrival: int
 
@@ -208,6 +226,8 @@ Operation: TypeAlias = (
     | TakeUp
     | Reject
     | Release
+    | ReleaseHeld
+    | RejectHeld
     | BeginGeneration
     | QueueMail
     | MailDelivered

@@ -56,6 +56,13 @@ class Consumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A mail was put on hold: a new one, or one that was claimed."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxAdded:
     """A mail waits to be delivered."""
 
@@ -77,7 +84,7 @@ class GenerationBegun:
     generation: Generation
 
 
-Fact: TypeAlias = Appended | Queued | Claimed | Consumed | OutboxAdded | OutboxRemoved | GenerationBegun
+Fact: TypeAlias = Appended | Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from substrate.messages import (
     Consumed,
     Fact,
     GenerationBegun,
+    Held,
     OutboxAdded,
     OutboxRemoved,
     Queued,
@@ -51,7 +52,9 @@ class Book:
             case Claimed():
                 return self._claimed(fact)
             case Consumed():
-                return self._consumed(fact)
+                return self._leaves(fact.arrival)
+            case Held():
+                return self._leaves(fact.entry.arrival)
             case OutboxAdded() | OutboxRemoved() | GenerationBegun():
                 return ()
             case _:
@@ -96,11 +99,12 @@ class Book:
         )
         return (run,)
 
-    def _consumed(self, fact: Consumed) -> Iterable[RunId]:
-        left = self._take(fact.arrival)
+    def _leaves(self, gone: int) -> Iterable[RunId]:
+        """A mail is consumed or on hold: nothing of it is left here."""
+        left = self._take(gone)
         for run in left:
             card = self.cards[run]
-            denials = {arrival: denial for arrival, denial in card.denials.items() if arrival != fact.arrival}
+            denials = {arrival: denial for arrival, denial in card.denials.items() if arrival != gone}
             self.cards[run] = replace(card, denials=denials)
         return left
 

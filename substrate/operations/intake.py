@@ -22,61 +22,43 @@ from substrate.messages import (
     Reject,
     Release,
 )
+from substrate.operations.buckets import bucket_for, consumed_at, state_file
 from substrate.operations.change import Change, Context, Decided, Item, Settled, View
-from substrate.routing import route
-from substrate.state import State
-from substrate.state import encode as encode_state
-from waypost.model.ids import Generation, message_key, run_id
-from waypost.model.mail import malformed, scan, thread_candidates
+from substrate.operations.hold import hold_clash, own_id
+from substrate.operations.placing import placed
+from waypost.model.ids import Generation, message_key
+from waypost.model.mail import malformed, scan
 from waypost.model.queue import Entry, decode, encode, id_text
-from waypost.model.times import unstamp
-
-BUCKET_ENTRIES = 16_384
-BUCKET_AGE = 86_400_000
-"""Milliseconds after which a bucket of consumed entries takes no more."""
 
 
 def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
     """Accept a mail, once per message id. Value: ``Accepted``.
 
-    Refused with code ``malformed``; or ``id-clash``: another mail has the same id. Accepting that one as present would
-    lose it without a word, to whoever writes an id that isn't theirs into a header.
+    Another mail under an id that is taken is accepted and put on hold: taking it for the first would lose it without a
+    word, to whoever writes an id that isn't theirs into a header. Refused with code ``malformed``.
     """
     why = malformed(operation.raw, limit=context.limits.mail)
     if why is not None:
         return Refused("malformed", why)
     gist = scan(operation.raw)
-    key = message_key(gist.id)
-    present = _present(view, key, context)
-    if present is not None:
-        entry, place = present
-        if entry.bare != gist.bare_sha256:
-            return Refused(
-                "id-clash",
-                f"mail {entry.arrival} has the same Message-ID and other content; nothing was stored",
-                "send it again under a Message-ID of its own",
-            )
-        return Settled(Accepted("already-present", entry.run, entry.arrival, place))
-    state, arrival = view.state, view.state.arrival
-    going = route(context.runs, thread_candidates(gist), view.threads, view.standing)
-    if going.run is None:
-        run, old = run_id(state.run, context.random()), going.old
-        state = msgspec.structs.replace(state, run=state.run + 1)
-    else:
-        run, old = going.run, None
-    # A run whose first mail was rejected starts with the next one; so what it follows goes into every entry for it.
-    absent = view.standing(run) == "absent"
-    if absent and old is None:
-        old = view.threads.before(run)
+    first = _present(view, message_key(gist.id), context)
+    own = _present(view, message_key(own_id(gist)), context)
+    for entry, where in filter(None, (first, own)):
+        if entry.bare == gist.bare_sha256:
+            return Settled(Accepted("already-present", entry.run, entry.arrival, where))
+    if first is not None:
+        return hold_clash(view, operation.raw, gist, first[0], context)
+    arrival = view.state.arrival
+    place, state = placed(view, gist, context)
     identity, base64 = id_text(gist.id)
     entry = Entry(
         arrival=arrival,
         id=identity,
         base64=base64,
         address=context.address,
-        run=run,
-        starts=absent and not view.queued_for(run),
-        old=UNSET if old is None else old,
+        run=place.run,
+        starts=place.starts,
+        old=UNSET if place.old is None else place.old,
         received=context.at,
         sender=gist.sender,
         sha256=gist.sha256,
@@ -85,15 +67,15 @@ def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
     state = msgspec.structs.replace(state, arrival=arrival + 1)
     return Change(
         author="supervisor",
-        subject=f"enqueue mail {arrival} for {run}",
+        subject=f"enqueue mail {arrival} for {place.run}",
         puts={
-            layout.inbox_path(context.address, arrival, key): encode(entry),
+            layout.inbox_path(context.address, arrival, entry.key): encode(entry),
             layout.mail_path(arrival): operation.raw,
             **state_file(state),
         },
         facts=(Queued(entry, gist),),
         state=state,
-        value=Accepted("enqueued", run, arrival),
+        value=Accepted("enqueued", place.run, arrival),
     )
 
 
@@ -183,31 +165,14 @@ def put_back(item: Item, attempt: int, context: Context) -> tuple[dict[str, byte
     )
 
 
-def bucket_for(state: State, context: Context) -> State:
-    """The state with room for one more consumed entry in its bucket: the open one, or the next when that is closed."""
-    at = context.at
-    if not state.bucket_opened:
-        return msgspec.structs.replace(state, bucket_entries=1, bucket_opened=at)
-    full = state.bucket_entries >= BUCKET_ENTRIES
-    # A clock that went back closes nothing: the bucket just lives longer.
-    if full or context.now.wall - unstamp(state.bucket_opened) >= BUCKET_AGE:
-        return msgspec.structs.replace(state, bucket=state.bucket + 1, bucket_entries=1, bucket_opened=at)
-    return msgspec.structs.replace(state, bucket_entries=state.bucket_entries + 1)
-
-
-def state_file(state: State) -> dict[str, bytes]:
-    """``state/deployment.json`` with these counts."""
-    return {layout.STATE: encode_state(state)}
-
-
 def _present(view: View, key: str, context: Context) -> tuple[Entry, str] | None:
     """The mail with this key and where it is, if one was accepted before."""
     arrival = view.arrival_of(key)
-    if arrival is not None:
-        item = view.queue[arrival]
-        return item.queued.entry, "processing" if item.claimed else "inbox"
-    for bucket in range(view.state.bucket, -1, -1):
-        raw = view.read(layout.consumed_path(context.address, bucket, key))
-        if raw is not None:
-            return decode(raw), "consumed"
-    return None
+    if arrival is None:
+        raw = consumed_at(view, key, context)
+        return None if raw is None else (decode(raw), "consumed")
+    held = view.on_hold.get(arrival)
+    if held is not None:
+        return held, "hold"
+    item = view.queue[arrival]
+    return item.queued.entry, "processing" if item.claimed else "inbox"

@@ -19,9 +19,9 @@ from substrate.messages import (
     Refused,
 )
 from substrate.operations.append import child_may_write, extend, is_call_id
+from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View
 from substrate.operations.grants import grants_of
-from substrate.operations.intake import state_file
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import mail

@@ -13,9 +13,9 @@ from msgspec import UNSET
 from substrate import layout
 from substrate.messages import Consumed, Fact, Queued, Refused, Start, TakeUp
 from substrate.operations.append import extend
+from substrate.operations.buckets import bucket_for, state_file
 from substrate.operations.change import Change, Context, Decided, Item, View
 from substrate.operations.grants import encode_grants, grants
-from substrate.operations.intake import bucket_for, state_file
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold

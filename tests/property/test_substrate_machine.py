@@ -67,7 +67,8 @@ class Substrate(RuleBasedStateMachine):
     def enqueue(self, name: int, answers: int | None) -> None:
         """A mail, perhaps again, perhaps in a thread."""
         raw = message(f"m{name}@x", answers=None if answers is None else f"m{answers}@x")
-        before = {self.desk.index.queue[a].queued.entry.key for a in self.places if self.places[a] in {"inbox", "processing"}}
+        waiting = (*self.at("inbox"), *self.at("processing"))
+        before = {self.desk.index.queue[arrival].queued.entry.key for arrival in waiting}
         decided = self.desk.do(Enqueue(raw))
         key = message_key(f"<m{name}@x>".encode())
         match decided:

@@ -25,6 +25,10 @@ def send(address: str, data: str | None) -> Exit:
         taken = Client(where.socket).post(MailTaken, "mail", address, body=raw, content_type="message/rfc822")
     except NoHost:
         return _spool(where, address, raw)
+    if taken.outcome == "on-hold":
+        out(f"accepted as mail {taken.arrival} and put on hold: another mail has its Message-ID")
+        err("`waypost queue hold` lists it, `waypost queue release` lets it in")
+        return Exit.OK
     already = "" if taken.outcome == "enqueued" else f", already there ({taken.place})"
     out(f"accepted as mail {taken.arrival} for {taken.run}{already}")
     return Exit.OK

@@ -38,6 +38,14 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     attempt: int = 0
     """Claims so far that ended with their generation; a claim's own number is in its file's name."""
 
+    # Entries on hold:
+    held: str | UnsetType = UNSET
+    """When it was put on hold, ISO 8601 UTC; kept when it was rejected from there, gone when it was let in."""
+    why: str | UnsetType = UNSET
+    """Why: ``id-clash`` or ``poison``."""
+    clash: int | UnsetType = UNSET
+    """Arrival of the mail that has the Message-ID which this one names; ``id`` is then one of its own. Stays."""
+
     # Consumed entries only:
     consumed: str | UnsetType = UNSET
     """When it was consumed, ISO 8601 UTC: the retention horizon counts from here."""

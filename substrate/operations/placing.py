@@ -1,0 +1,36 @@
+"""Which run a mail is for, decided when it is taken in: one that exists, one that an earlier mail starts, a new one."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from substrate.operations.change import Context, View
+from substrate.routing import route
+from substrate.state import State
+from waypost.model.ids import RunId, run_id
+from waypost.model.mail import Gist, thread_candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """As the entry says it: its run, whether taking it up starts that, and which finished run is then named."""
+
+    run: RunId
+    starts: bool
+    old: RunId | None
+
+
+def placed(view: View, gist: Gist, context: Context) -> tuple[Placed, State]:
+    """The place of a mail, and the state after it."""
+    state = view.state
+    going = route(context.runs, thread_candidates(gist), view.threads, view.standing)
+    if going.run is None:
+        run, old = run_id(state.run, context.random()), going.old
+        state = msgspec.structs.replace(state, run=state.run + 1)
+    else:
+        run, old = going.run, None
+    # A run whose first mail was rejected starts with the next one; so what it follows goes into every entry for it.
+    absent = view.standing(run) == "absent"
+    if absent and old is None:
+        old = view.threads.before(run)
+    return Placed(run, absent and not view.queued_for(run), old), state
