@@ -24,7 +24,7 @@ from substrate.messages import (
 )
 from substrate.operations.buckets import bucket_for, consumed_at, state_file
 from substrate.operations.change import Change, Context, Decided, Item, Settled, View
-from substrate.operations.hold import hold_clash, own_id
+from substrate.operations.hold import hold_clash, hold_poison, own_id
 from substrate.operations.placing import placed
 from waypost.model.ids import Generation, message_key
 from waypost.model.mail import malformed, scan
@@ -129,28 +129,40 @@ def reject(view: View, operation: Reject, context: Context) -> Decided:
 
 
 def begin_generation(view: View, _operation: BeginGeneration, context: Context) -> Decided:
-    """Raise the generation; what was claimed and not taken up returns to the inbox. Value: the generation."""
+    """Raise the generation; what was claimed and not taken up returns to the inbox. Value: the generation.
+
+    A mail whose claims ended like this ``limits.attempts`` times goes on hold instead: it may be what ended them.
+    """
     generation = Generation(view.state.generation + 1)
     state = msgspec.structs.replace(view.state, generation=generation)
     puts: dict[str, bytes] = {}
     deletes: list[str] = []
     facts: list[Fact] = [GenerationBegun(generation)]
     claims = [item for item in view.queue.values() if item.claimed]
+    fact: Fact
+    poison = 0
     for item in claims:
-        put, gone, fact = put_back(item, item.queued.attempt, context)
+        if item.queued.attempt >= context.limits.attempts:
+            put, gone, fact = hold_poison(item, context)
+            poison += 1
+        else:
+            put, gone, fact = put_back(item, item.queued.attempt, context)
         puts |= put
         deletes.append(gone)
         facts.append(fact)
-    back = f", put back {len(claims)} mail{'s' if len(claims) > 1 else ''}" if claims else ""
     return Change(
         author="supervisor",
-        subject=f"begin generation {generation}{back}",
+        subject=f"begin generation {generation}{_mails('put back', len(claims) - poison)}{_mails('hold', poison)}",
         puts={**puts, **state_file(state)},
         deletes=tuple(deletes),
         facts=tuple(facts),
         state=state,
         value=generation,
     )
+
+
+def _mails(what: str, count: int) -> str:
+    return f", {what} {count} mail{'s' if count > 1 else ''}" if count else ""
 
 
 def put_back(item: Item, attempt: int, context: Context) -> tuple[dict[str, bytes], str, Queued]:

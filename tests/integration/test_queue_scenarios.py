@@ -165,7 +165,8 @@ def poison_mail(desk: Kept) -> None:
         desk.store.flush()
         desk.kill()
         desk.must(BeginGeneration())
-        assert desk.index.queue[1].queued.attempt == attempt
+        assert desk.queued("hold" if attempt == desk.limits.attempts else "inbox").count(1) == 1
+    assert desk.index.on_hold[1].why == "poison"
     desk.must(Claim(2))
 
 

@@ -193,9 +193,11 @@ class Substrate(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        """The child dies: claims go back."""
+        """The child dies: claims go back, and those that ended so three times go on hold."""
+        for arrival in self.at("processing"):
+            third = self.desk.index.queue[arrival].queued.attempt == self.desk.limits.attempts
+            self.places[arrival] = "hold" if third else "inbox"
         self.desk.must(BeginGeneration())
-        self.places = {a: "inbox" if where == "processing" else where for a, where in self.places.items()}
 
     @rule(seal=st.booleans())
     def reopen(self, *, seal: bool) -> None:

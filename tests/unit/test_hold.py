@@ -1,6 +1,7 @@
 """Mail on hold: it starts nothing, is never lost, and an operator lets it in or rejects it."""
 
 import pytest
+from msgspec import UNSET
 
 from substrate import layout
 from substrate.messages import Accepted, Claim, Enqueue, RejectHeld, Release, ReleaseHeld, TakeUp
@@ -127,6 +128,60 @@ def test_a_mail_that_is_rejected_from_hold_stays_readable() -> None:
     assert desk.tree.read(layout.mail_path(2)) == OTHER
     assert not desk.index.on_hold
     assert desk.do(Enqueue(OTHER)) == Settled(Accepted("already-present", RUN, 2, "consumed"))
+    desk.check()
+
+
+def poisoned() -> Desk:
+    """A mail whose claims ended three times with the child, and another of its thread behind it."""
+    desk = Desk()
+    desk.begin()
+    desk.enqueue(FIRST)
+    desk.enqueue(message("m2@x", answers="m1@x"))
+    for _ in range(desk.limits.attempts):
+        assert 1 in desk.index.queue
+        desk.must(Claim(1))
+        desk.begin()
+    return desk
+
+
+def test_a_mail_whose_claims_end_with_the_child_three_times_goes_on_hold() -> None:
+    """What kills its reader each time must not be given to every reader that comes."""
+    desk = poisoned()
+    entry = held(desk, 1)
+    assert (entry.why, entry.attempt, entry.clash) == ("poison", 3, UNSET)
+    assert desk.changes[-1].subject == "begin generation 4, hold 1 mail"
+    assert desk.do(Enqueue(FIRST)) == Settled(Accepted("already-present", RUN, 1, "hold"))
+    desk.check()
+
+
+def test_what_waits_behind_a_poisoned_mail_starts_the_run() -> None:
+    """One bad mail holds up nothing behind it."""
+    desk = poisoned()
+    desk.must(Claim(2))
+    assert desk.must(TakeUp(arrival=2, start=STARTED)) == RUN
+    desk.check()
+
+
+def test_a_claim_that_was_given_back_is_no_attempt() -> None:
+    """Only an end of the child is held against a mail, not that its run was busy."""
+    desk = Desk()
+    desk.begin()
+    desk.enqueue(FIRST)
+    for _ in range(5):
+        desk.must(Claim(1))
+        desk.must(Release(1))
+    desk.must(Claim(1))
+    desk.begin()
+    assert desk.index.queue[1].queued.attempt == 1
+
+
+def test_a_poisoned_mail_that_is_released_begins_anew() -> None:
+    """The operator has mended what it broke; it gets three attempts again, in its old place."""
+    desk = poisoned()
+    assert desk.must(ReleaseHeld(1)).run == RUN
+    assert (desk.index.queue[1].queued.attempt, desk.index.queued_for(RUN)) == (0, (1, 2))
+    assert desk.must(Claim(1)) == 1
+    assert desk.must(TakeUp(arrival=1, start=STARTED)) == RUN
     desk.check()
 
 

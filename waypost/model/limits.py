@@ -58,6 +58,8 @@ class Limits:
     """Runs whose folded state is cached beside those that must be in memory."""
 
     # Mail
+    attempts: int = 3
+    """Claims of one mail that end with their generation before it goes on hold as ``poison``."""
     mail: int = 32 * MIB
     spool_poll: float = 1.0
 
