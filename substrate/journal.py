@@ -4,8 +4,11 @@ What is added is visible at once and durable when ``write`` has returned; a flus
 holds. Memory: the index of the objects since the last seal, and the objects of the present flush.
 """
 
+import errno
 import os
 import zlib
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeAlias
 
 from substrate import pack
@@ -131,11 +134,18 @@ class Journal:
     def write(self) -> None:
         """Make all that was added durable: one write, one sync. Raises OSError; the journal is void after that."""
         data = b"".join(self._buffer)
-        if self.room < 0:
-            self._room = self._offset + pack.TRAILER
-            self._disk.reserve(self._descriptor, self.path, self._room)
-        self._disk.write_at(self._descriptor, self.path, data, self.end)
-        self._disk.sync_data(self._descriptor, self.path, self._offset)
+        try:
+            if self.room < 0:
+                self._room = self._offset + pack.TRAILER
+                self._disk.reserve(self._descriptor, self.path, self._room)
+            self._disk.write_at(self._descriptor, self.path, data, self.end)
+            self._disk.sync_data(self._descriptor, self.path, self._offset)
+        except OSError:
+            # What was answered "withheld" must not come back at the next start, whole as it may look by then: after a
+            # failed sync the system shows what was written, and has forgotten that it isn't on the disk.
+            with suppress(OSError):
+                self._disk.cut(self._descriptor, self.path, self.end)
+            raise
         self.end = self._offset
         self._buffer.clear()
         self._fresh.clear()
@@ -161,6 +171,28 @@ def finish(disk: Disk, path: str, descriptor: int, end: int, count: int) -> str:
     disk.sync(descriptor, path, end + len(trailer))
     disk.protect(descriptor, path)
     return trailer.hex()
+
+
+def copy(disk: Disk, path: str, target: str, end: int, count: int) -> str:
+    """Write a journal's first ``end`` bytes as a finished pack into a new file, sync it and read it back; its trailer.
+
+    A file of which a sync may have failed is never trusted again (storage §2): the system reports such a failure once,
+    and takes the next sync for a success. Raises OSError, also where what comes back isn't what was written.
+    """
+    content = pack.header(count) + Path(path).read_bytes()[pack.HEADER : end]
+    data = content + pack.trailer(content)
+    disk.unlink(target)
+    descriptor = disk.create(target, len(data))
+    try:
+        disk.write_at(descriptor, target, data, 0)
+        disk.sync(descriptor, target, len(data))
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # so that the disk is asked, and not a cache
+        if _read(descriptor, len(data) + 1) != data:
+            raise OSError(errno.EIO, "it doesn't give back what was written", target)
+        disk.protect(descriptor, target)
+    finally:
+        os.close(descriptor)
+    return data[-pack.TRAILER :].hex()
 
 
 def _read(descriptor: int, size: int) -> bytes:

@@ -4,6 +4,7 @@ The looking half (``inspect``) changes nothing and serves readers, too. The acti
 host's lock; it may be killed anywhere and be run again.
 """
 
+import errno
 import functools
 import logging
 import os
@@ -13,17 +14,18 @@ from pathlib import Path
 
 import msgspec
 
-from substrate import layout, state
+from substrate import layout, pack, state
 from substrate.disk import Disk
 from substrate.errors import BadObject, Damaged, NewerFormat, NotARepository, Unsigned
 from substrate.flush import parse_trailer
 from substrate.folder import REF, Folder
-from substrate.journal import finish
+from substrate.journal import copy, finish
 from substrate.keys import PublicKey
+from substrate.merge import finish_merges
 from substrate.objects import Kind, parse_commit, parse_tree
 from substrate.recovery import Drop, Keep, Plan, decide
 from substrate.scan import Head, Scan, head_of, scan
-from substrate.seal import clear_leftovers, move_ref, publish
+from substrate.seal import clear_leftovers, move_ref, name_pack, publish
 from substrate.sealed import SealedObjects
 from waypost.model.errors import Invalid
 
@@ -79,17 +81,19 @@ def recover(folder: Folder, key: PublicKey, disk: Disk) -> Recovered:
     for torn in found.plan.torn:
         _log.warning("%s: cut a torn tail behind byte %d; nothing in it was acknowledged", torn.file, torn.end)
     kept = [step for step in found.plan.steps if isinstance(step, Keep)]
-    for step in kept:
-        index = step.scan.entries[: step.last.entries]
-        publish(disk, folder, step.scan.file, step.scan.sha or _finish(disk, step), index)
     for other in found.plan.steps:
         if isinstance(other, Drop):
             disk.unlink(other.scan.file)
+    for step in kept:
+        _publish(disk, folder, step)
     ref, head, held = found.tip.oid.hex(), found.plan.head, tuple(step.scan.file for step in kept)
     if held and move_ref(disk, folder, ref, head.oid.hex()):
         for path in held:
             disk.unlink(path)
         ref, held = head.oid.hex(), ()
+    if finish_merges(disk, folder):
+        _log.info("%s: finished the merge of packs that a killed host had begun", folder.path)
+        found.objects.reopen()
     return Recovered(found.format, found.objects, head, ref, held, max(found.journals, default=0) + 1)
 
 
@@ -157,6 +161,25 @@ def _names(found: Scan) -> int:
         return Path(found.file).stat().st_nlink
     except FileNotFoundError:
         return 0
+
+
+def _publish(disk: Disk, folder: Folder, step: Keep) -> None:
+    """Bring what counts of a journal into a pack: by a copy, because a sync of the journal itself may have failed."""
+    end, index, file = step.last.end, step.scan.entries[: step.last.entries], step.scan.file
+    if step.scan.sha is not None and Path(folder.pack(step.scan.sha, "idx")).exists():
+        publish(disk, folder, file, step.scan.sha, index)
+        return
+    aside = f"{folder.aside}/recovered.pack"
+    try:
+        sha = copy(disk, file, aside, end, step.last.entries)
+    except OSError as full:
+        if full.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _log.warning("%s: no space for a copy of %s; it is sealed where it is", folder.path, file)
+        disk.unlink(aside)
+        publish(disk, folder, file, _finish(disk, step), index)
+        return
+    name_pack(disk, folder, aside, sha, lambda: pack.index_file(index, bytes.fromhex(sha)))
 
 
 def _finish(disk: Disk, step: Keep) -> str:

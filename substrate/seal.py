@@ -5,7 +5,7 @@ renamed last; directory synced; the ref, by compare-and-swap under git's own loc
 Every step finds the work of an earlier, killed attempt and goes on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from substrate import pack
@@ -22,10 +22,33 @@ def publish(disk: Disk, folder: Folder, journal: str, sha: str, index: Iterable[
     if not Path(folder.pack(sha, "pack")).exists():
         disk.link(journal, folder.pack(sha, "pack"))
     if not Path(folder.pack(sha, "idx")).exists():
-        aside = f"{folder.aside}/pack-{sha}.idx"
-        disk.write_file(aside, pack.index_file(index, bytes.fromhex(sha)), 0o444)
-        disk.rename(aside, folder.pack(sha, "idx"))
+        _name_index(disk, folder, sha, pack.index_file(index, bytes.fromhex(sha)))
     disk.sync_directory(folder.packs)
+
+
+def name_pack(
+    disk: Disk, folder: Folder, aside: str, sha: str, index: Callable[[], bytes], *, keep: bytes | None = None
+) -> None:
+    """Give a whole pack that lies aside, durable, its name and its index. ``keep`` is written into its ``.keep``.
+
+    A pack of that name that has no index was never to be relied on: the one that lies aside takes its place. Raises
+    OSError.
+    """
+    if keep is not None or not Path(folder.pack(sha, "keep")).exists():
+        disk.write_file(folder.pack(sha, "keep"), keep or b"")
+    disk.sync_directory(folder.packs)
+    if Path(folder.pack(sha, "idx")).exists():
+        disk.unlink(aside)
+    else:
+        disk.rename(aside, folder.pack(sha, "pack"))
+        _name_index(disk, folder, sha, index())
+    disk.sync_directory(folder.packs)
+
+
+def _name_index(disk: Disk, folder: Folder, sha: str, index: bytes) -> None:
+    aside = f"{folder.aside}/pack-{sha}.idx"
+    disk.write_file(aside, index, 0o444)
+    disk.rename(aside, folder.pack(sha, "idx"))
 
 
 def move_ref(disk: Disk, folder: Folder, old: str | None, new: str) -> bool:
@@ -62,6 +85,6 @@ def clear_leftovers(disk: Disk, folder: Folder) -> bool:
     if stale:
         disk.unlink(str(lock))
     for file in Path(folder.aside).iterdir():
-        if file.name == "ref.new" or file.suffix == ".idx":
+        if file.name == "ref.new" or file.suffix in (".idx", ".pack"):
             disk.unlink(str(file))
     return stale

@@ -20,6 +20,10 @@ class SealedObjects:
         self._objects = objects
         self._odb = pygit2.Odb(objects)
 
+    def reopen(self) -> None:
+        """Open the packs that there are now, and let go of those that have gone: a merge replaces some."""
+        self._odb = pygit2.Odb(self._objects)
+
     def find(self, oid: bytes) -> tuple[int, bytes] | None:
         """An object's kind and bytes; None when it isn't there. Raises Damaged when it can't be read."""
         try:
@@ -32,7 +36,14 @@ class SealedObjects:
 
     def read(self, kind: Kind, oid: bytes) -> bytes:
         """The bytes of an object of this kind. Raises Damaged when it is missing, unreadable or of another kind."""
-        found = self.find(oid)
+        try:
+            found = self.find(oid)
+        except Damaged:
+            found = None
+        if found is None:
+            # Another process's merge may have taken the pack away in which we would have found it.
+            self.reopen()
+            found = self.find(oid)
         if found is None or found[0] != kind:
             raise Damaged(self._objects, f"{kind.name.lower()} {oid.hex()} is missing")
         return found[1]

@@ -25,6 +25,7 @@ from substrate.flush import Changes, FlushHash, Trailer, head_message
 from substrate.folder import Folder
 from substrate.journals import Journals
 from substrate.keys import SigningKey
+from substrate.merge import Merger
 from substrate.objects import (
     EMPTY_TREE,
     Kind,
@@ -77,11 +78,13 @@ class Store:
         self._oldest: float | None = None
         root = EMPTY_TREE if self._head is None else parse_commit(self._objects.read(Kind.COMMIT, self._head)).tree
         self._trees = Trees(self._objects.tree, root)
+        self._merger = Merger(disk, folder, limits, self._objects.reopen)
         self._journals = Journals(
             disk, folder, limits, ref=found.ref if found else None, held=found.held if found else ()
         )
         with self._writing:
             self._journals.begin(found.next_journal if found else 1)
+        self._merger.look()
 
     # --- opening and closing ---
 
@@ -142,11 +145,13 @@ class Store:
             return
         self.flush()
         with self._writing:
+            self._merger.stop()
             self._journals.close(self.head)
         self.abandon()
 
     def abandon(self) -> None:
         """Let go of every file without writing anything: what a killed process would leave."""
+        self._merger.let_go()
         self._journals.let_go()
         self._broken = self._broken or "it was closed"
 
@@ -274,7 +279,18 @@ class Store:
             published = self._journals.seal(self.head)
             if published is not None:
                 self._trees.evict(published)
+                self._merger.look()
         self._oldest = None
+
+    @property
+    def merging(self) -> bool:
+        """Whether packs wait to be merged: ``merge`` until it no longer is so, with pauses in which others write."""
+        return self._merger.under_way
+
+    def merge(self) -> None:
+        """Make one step of merging packs: about a millisecond. What fails is given up; the store is none the worse."""
+        self._check()
+        self._merger.step()
 
     # --- inside ---
 

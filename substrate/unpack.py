@@ -34,10 +34,10 @@ def read_entry(raw: bytes, at: int, limit: int, trees: Mapping[int, bytes]) -> E
     Raises BadObject when no whole entry lies there.
     """
     try:
-        kind, size, body = _head(raw, at)
+        kind, size, body = read_head(raw, at)
         base: bytes | None = None
         if kind == pack.OFS_DELTA:
-            back, body = _distance(raw, body)
+            back, body = read_distance(raw, body)
             base = trees[at - back]
             kind = Kind.TREE
         if size > _OBJECT_LIMIT:
@@ -75,7 +75,8 @@ def inflate(raw: bytes, at: int, limit: int, size: int) -> tuple[bytes, int]:
     return bytes(out), at
 
 
-def _head(raw: bytes, at: int) -> tuple[int, int, int]:
+def read_head(raw: bytes, at: int) -> tuple[int, int, int]:
+    """Kind and inflated size of the entry at ``at``, and the offset behind its head. Raises IndexError."""
     byte = raw[at]
     at += 1
     kind, size, shift = byte >> 4 & 7, byte & 15, 4
@@ -87,7 +88,8 @@ def _head(raw: bytes, at: int) -> tuple[int, int, int]:
     return kind, size, at
 
 
-def _distance(raw: bytes, at: int) -> tuple[int, int]:
+def read_distance(raw: bytes, at: int) -> tuple[int, int]:
+    """How far back the base of an OFS_DELTA lies, and the offset behind that number. Raises IndexError."""
     byte = raw[at]
     at += 1
     back = byte & 0x7F

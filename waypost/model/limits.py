@@ -46,6 +46,11 @@ class Limits:
     seal_bytes: int = 4 * MIB
     seal_idle: float = 2.0
     seal_age: float = 5.0
+    merge_objects: int = 100_000
+    """Of one merged pack at most; see ``substrate.merging``."""
+    merge_bytes: int = 64 * MIB
+    merge_pause: float = 0.01
+    """Between two steps of a merge, in which appends have the disk to themselves."""
     reserve: int = 256 * KIB
     """Of a journal, kept for pause and terminal events when the disk is full."""
     event: int = MIB

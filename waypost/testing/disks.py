@@ -45,12 +45,14 @@ class FailingDisk(Disk):
         super().__init__()
         self.at = at
         self.error = error
+        self.lasting = error == errno.ENOSPC
+        """Whether it goes on failing for what takes space."""
 
     def point(self, operation: str, path: str) -> None:
         """Pass a point, or raise OSError there."""
         super().point(operation, path)
         takes_space = operation in {"create", "reserve", "write-file", "mkdir", "link"}
-        if self.points == self.at or (self.error == errno.ENOSPC and self.points > self.at and takes_space):
+        if self.points == self.at or (self.lasting and self.points > self.at and takes_space):
             raise OSError(self.error, os.strerror(self.error), path)
 
 
