@@ -19,6 +19,7 @@ PLACES = [
     (layout.blob_path(RUN, KEY), layout.Place("blob", run=RUN, key=KEY)),
     (layout.grants_path(RUN), layout.Place("grants", run=RUN)),
     (layout.sealed_log_path(RUN), layout.Place("sealed-log", run=RUN)),
+    (layout.sealed_grants_path(RUN), layout.Place("sealed-grants", run=RUN)),
     (layout.sealed_blob_path(RUN, KEY), layout.Place("sealed-blob", run=RUN, key=KEY)),
     (layout.inbox_path(MAILBOX, 3, KEY), layout.Place("inbox", number=3, key=KEY, address=BOX)),
     (layout.hold_path(MAILBOX, 3, KEY), layout.Place("hold", number=3, key=KEY, address=BOX)),
