@@ -113,6 +113,8 @@ def test_a_repository_that_another_key_has_signed(file: Path, data: Path) -> Non
     SigningKey.load_or_create(data / "keys" / "host.ed25519")
     check_refusal(run(file, data=data), 78, "plain", "damaged")
     check_refusal(verb("runs", data=data), 78, "plain.git")
+    # Not 67: the address is there, and a sender who is told otherwise gives up.
+    check_refusal(verb("send", "plain@example.com", data=data, stdin=MAIL), 75, "plain", "verify")
 
 
 def test_what_is_not_there(data: Path, tmp_path: Path) -> None:

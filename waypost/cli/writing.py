@@ -66,11 +66,14 @@ def _spool(data: DataDir, address: str, raw: bytes) -> Exit:
     from waypost.model.mail import BadAddress
     from waypost.model.mail import address as normal
 
-    known = offline.addresses(data)
+    known, unread = offline.addresses(data)
     try:
         name = known.get(normal(address))
     except BadAddress:
         name = None
+    if name is None and unread:
+        # Its address may be this one: to say that there is none would make the sender give up.
+        raise NotNow(f"the repository of {', '.join(unread)} can't be read (`waypost verify` says why)")
     if name is None:
         raise NoSuchAddress(address, tuple(sorted(known)))
     try:

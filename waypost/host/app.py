@@ -182,7 +182,8 @@ def _keys(data: DataDir) -> tuple[SigningKey, bytes]:
 def _refuse_taken(data: DataDir, described: tuple[Described, ...]) -> None:
     """An address belongs to one deployment of a host, also while that one's file isn't among those that are run."""
     names = {each.spec.name for each in described}
-    resting = {address: name for address, name in offline.addresses(data).items() if name not in names}
+    known, _ = offline.addresses(data)
+    resting = {address: name for address, name in known.items() if name not in names}
     for each in described:
         if each.spec.address in resting:
             other = f"the deployment {resting[each.spec.address]!r} of this data directory"

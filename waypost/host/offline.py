@@ -59,18 +59,18 @@ def public_key(data: DataDir) -> PublicKey:
         raise NoDataDirectory(str(data.public_key), "the host's public key is not there") from None
 
 
-def addresses(data: DataDir) -> dict[str, str]:
-    """Every address that has a repository here, with its deployment. A repository that can't be read has none."""
+def addresses(data: DataDir) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Every address that has a repository here, with its deployment; and the deployments that can't be read."""
     if not data.deployments():
-        return {}
-    found: dict[str, str] = {}
+        return {}, ()
+    found, unread = dict[str, str](), list[str]()
     key = public_key(data)
     for name in data.deployments():
         try:
             found[Reader.open(data.repo(name), key).facts().address] = name
         except SubstrateError:
-            continue  # it is named by the verbs that read; a mail for it can't be promised anything
-    return found
+            unread.append(name)  # what is wrong is said by the verbs that read
+    return found, tuple(unread)
 
 
 def load_key(path: Path) -> PublicKey:
