@@ -11,6 +11,7 @@ One loop per run; all loops of a child live in one thread.
 import asyncio
 import logging
 import sys
+import threading
 from asyncio import events
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -47,6 +48,7 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
     def __init__(self, body: Callable[[], Coroutine[Any, Any, object]], on_turn: Callable[[Turn], None]) -> None:
         self._body = body
         self._on_turn = on_turn
+        self._thread = threading.get_ident()
         self._ready: deque[asyncio.Handle] = deque()
         self._now = 0.0
         self._root: LaneTask | None = None
@@ -261,7 +263,9 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """Run a callback in this turn."""
+        """Run a callback in this turn. Raises NotReplayable in another thread: futures are set through here."""
+        if threading.get_ident() != self._thread:
+            raise NotReplayable(*_REFUSED["call_soon_threadsafe"])
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
