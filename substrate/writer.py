@@ -6,6 +6,7 @@ the batch is answered Withheld, nothing that was visible counts any more, and th
 seal finished runs: that comes after a flush, one run a turn, so that no append waits for more than one of them.
 """
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from substrate import layout, questions
 from substrate import state as files
 from substrate.archive import ArchiveFile
 from substrate.disk import Disk
-from substrate.errors import SubstrateError, WrongOwner
+from substrate.errors import Damaged, SubstrateError, WrongOwner
 from substrate.folder import Folder
 from substrate.index import Index
 from substrate.keys import SigningKey
@@ -81,6 +82,7 @@ class To:
 
 Effect: TypeAlias = Reply | Tell | Again | Wake
 
+_log = logging.getLogger(__name__)
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
 
@@ -213,13 +215,21 @@ class Writer:
     def fold_away(self, now: Now) -> Iterator[Effect]:
         """Seal the run that has been finished longest, or a part of it; the flush after it comes for the next.
 
-        On a full disk that waits. Raises Damaged, ArchiveFailed.
+        On a full disk that waits; a run that can't be read stays where it is. Raises ArchiveFailed.
         """
         self._fold_asked = False
         if not self._may_fold or self._scarce:
             return
         run = next(iter(self._index.finished))
-        decided = seal_run(self._index, run)
+        try:
+            decided = seal_run(self._index, run)
+        except Damaged as failure:
+            # What others do in this repository goes on: whoever reads the run, and `verify`, will be told the same.
+            _log.error("%s can't be sealed: %s", run, failure.message)
+            del self._index.finished[run]
+            self._may_fold -= 1
+            yield from self.sweep()
+            return
         assert isinstance(decided, Change), decided
         thread = decided.sealed
         if thread is not None:

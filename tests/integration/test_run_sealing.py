@@ -316,6 +316,29 @@ def test_the_archive_may_be_lost_or_left_behind_at_any_time(template: Path, tmp_
         host.close()
 
 
+def test_a_run_that_can_not_be_read_keeps_nobody_from_anything(template: Path, tmp_path: Path) -> None:
+    """Its grants are gone: it stays as it is, is reported, and the runs behind it are sealed."""
+    path = tmp_path / "r.git"
+    shutil.copytree(template, path)
+    host = Host(path)
+    host.start("m1@x")
+    host.close()
+    store = Store.open(path, key=KEY)
+    (broken,) = runlog.run_ids(store)
+    author = "supervisor <supervisor@deployment.waypost>"
+    store.commit(author=author, subject="lose", puts={}, deletes=(layout.grants_path(broken),), at=START)
+    store.close()
+    host = Host(path)
+    host.ask(end(broken))
+    sound = host.start("m2@x")
+    host.ask(end(sound))
+    host.rest()
+    assert host.sealed() == [sound]
+    assert host.ask(ReadLog(run=broken, limit=1)).last == 2
+    host.close()
+    assert layout.grants_path(broken) in {fault.path for fault in verify(path, KEY.public).faults}
+
+
 def test_what_only_moves_is_stored_once(template: Path, tmp_path: Path) -> None:
     """A sealed value names the object that was there: the pack grows by the log, not by the values."""
     path = tmp_path / "r.git"
