@@ -59,7 +59,7 @@ class Index:
 
         Raises Damaged where it can't be folded, naming the file.
         """
-        self._tree, self._address, self._limits = tree, address, limits
+        self._tree, self.address, self._limits = tree, address, limits
         self.read, self.entries = tree.read, tree.entries  # no hop on the way of every append
         self.threads = Threads(archive)
         self.queue: dict[int, Item] = {}
@@ -284,7 +284,7 @@ class Index:
     def _load_queue(self) -> None:
         items: list[Item] = []
         for state in ("inbox", "processing"):
-            for directory, name in runlog.leaves(self._tree, layout.queue_dir(self._address, state)):
+            for directory, name in runlog.leaves(self._tree, layout.queue_dir(self.address, state)):
                 path = f"{directory}/{name}"
                 entry = _decoded(path, decode, self._tree.read(path) or b"")
                 raw = self._tree.read(layout.mail_path(entry.arrival))
@@ -295,7 +295,7 @@ class Index:
                 items.append(Item(Queued(entry, mail.scan(raw), attempt), claimed=claim is not None))
         for item in sorted(items, key=lambda each: each.queued.entry.arrival):
             self._queued(item)
-        for directory, name in runlog.leaves(self._tree, layout.queue_dir(self._address, "hold")):
+        for directory, name in runlog.leaves(self._tree, layout.queue_dir(self.address, "hold")):
             path = f"{directory}/{name}"
             self._is_held(_decoded(path, decode, self._tree.read(path) or b""))
 

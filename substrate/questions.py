@@ -7,18 +7,22 @@ import dataclasses
 import heapq
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import assert_never
+from typing import TypeAlias, assert_never, overload
 
-from substrate import layout, runlog
+from substrate import kept, layout, runlog
 from substrate.index import Index, line_of
 from substrate.messages import (
+    Kept,
     LogPage,
     Principal,
     Question,
     ReadBlob,
+    ReadHold,
     ReadLog,
+    ReadRejected,
     ReadRuns,
     Refused,
+    RejectedPage,
     RunLine,
     WorkflowProcess,
 )
@@ -29,14 +33,32 @@ from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 from waypost.model.waiting import waiting_on
 
+Value: TypeAlias = LogPage | bytes | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage
 
-def answer(index: Index, question: Question) -> LogPage | bytes | tuple[RunLine, ...] | Refused:
+
+@overload
+def answer(index: Index, question: ReadRuns) -> tuple[RunLine, ...]: ...
+@overload
+def answer(index: Index, question: ReadLog) -> LogPage | Refused: ...
+@overload
+def answer(index: Index, question: ReadBlob) -> bytes | Refused: ...
+@overload
+def answer(index: Index, question: ReadHold) -> tuple[Kept, ...]: ...
+@overload
+def answer(index: Index, question: ReadRejected) -> RejectedPage: ...
+@overload
+def answer(index: Index, question: Question) -> Value | Refused: ...
+def answer(index: Index, question: Question) -> Value | Refused:
     """The value of a question, or Refused. Raises Damaged where a log can't be read."""
     match question:
         case ReadLog():
             return read_log(index, question)
         case ReadBlob():
             return read_blob(index, question.run, question.sha256, question.by)
+        case ReadHold():
+            return kept.on_hold(index, index.on_hold.values(), question)
+        case ReadRejected():
+            return kept.rejected(index, index.address, index.state, question)
         case ReadRuns():
             return read_runs(index, question.limit)
         case _:

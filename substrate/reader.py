@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from substrate import layout, questions, runlog
+from substrate import kept, layout, questions, runlog
 from substrate import state as files
 from substrate.errors import Damaged, NoSuchRun
 from substrate.index import Index
 from substrate.keys import PublicKey
-from substrate.messages import LogPage, RunLine
+from substrate.messages import Kept, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
 from substrate.readview import ReadView, open_readonly
 from substrate.runlog import Known
 from waypost.model.errors import Invalid
@@ -116,6 +116,16 @@ class Reader:
         for directory, name in runlog.leaves(self._view, layout.queue_dir(address, "consumed")) if consumed else ():
             for file in self._view.entries(f"{directory}/{name}"):
                 yield self._line("consumed", f"{directory}/{name}/{file}")
+
+    def on_hold(self, limit: int = 1000) -> tuple[Kept, ...]:
+        """Mails on hold, oldest first."""
+        entries = (line.entry for line in self.queue() if line.place == "hold")
+        return kept.on_hold(self._view, entries, ReadHold(limit=limit))
+
+    def rejected(self, cursor: tuple[int, int] | None = None) -> RejectedPage:
+        """Mails that were rejected within the horizon, from where the page before ended."""
+        question = ReadRejected(cursor=cursor)
+        return kept.rejected(self._view, self._view.format.address, self._state(), question)
 
     def _line(self, place: str, path: str) -> QueueLine:
         try:

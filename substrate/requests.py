@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from waypost.model.events import AnyEvent, Decision
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.queue import Entry
 from waypost.model.waiting import Waiting
 
 # --- principals (storage §4) ---------------------------------------------------------------------------------------
@@ -291,4 +292,40 @@ class RunLine:
     """What it waits on, oldest first; nothing for a run that has ended."""
 
 
-Question: TypeAlias = ReadLog | ReadBlob | ReadRuns
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadHold:
+    """Mails on hold, oldest first. Value: tuple of ``Kept``."""
+
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRejected:
+    """Mails that were rejected within the horizon, a portion of them. Value: ``RejectedPage``.
+
+    ``limit``: consumed entries that are looked at, about; ``cursor``: where the page before ended.
+    """
+
+    limit: int = 256
+    cursor: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A mail that no run has, and what it says of itself."""
+
+    entry: Entry
+    message_id: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedPage:
+    """``counted``: how many were ever rejected; ``cursor`` is None where this was the last page."""
+
+    mails: tuple[Kept, ...]
+    counted: int
+    cursor: tuple[int, int] | None = None
+
+
+Question: TypeAlias = ReadLog | ReadBlob | ReadRuns | ReadHold | ReadRejected

@@ -40,6 +40,8 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     bucket_entries: Count = 0
     bucket_opened: str = ""
     """ISO 8601 UTC; empty while no bucket was ever used."""
+    rejected: Count = 0
+    """Mails that were ever rejected after they had been accepted."""
 
 
 _formats = msgspec.json.Decoder(Format)

@@ -35,7 +35,9 @@ from substrate.messages import (
     Outcome,
     Pause,
     ReadBlob,
+    ReadHold,
     ReadLog,
+    ReadRejected,
     ReadRuns,
     Ref,
     Refused,
@@ -152,7 +154,7 @@ class Writer:
         what = submit.what
         result: Result
         match what:
-            case ReadLog() | ReadBlob() | ReadRuns():
+            case ReadLog() | ReadBlob() | ReadRuns() | ReadHold() | ReadRejected():
                 value = questions.answer(self._index, what)
                 result = value if isinstance(value, Refused) else Done(self._position, value)
             case _ if (reason := self._withholds(what)) is not None:

@@ -28,6 +28,11 @@ def bucket_for(state: State, context: Context) -> State:
     return msgspec.structs.replace(state, bucket_entries=state.bucket_entries + 1)
 
 
+def rejecting(state: State, context: Context) -> State:
+    """The state with room for one more consumed entry, which is counted as rejected."""
+    return msgspec.structs.replace(bucket_for(state, context), rejected=state.rejected + 1)
+
+
 def consumed_at(view: View, key: str, context: Context) -> bytes | None:
     """The consumed entry with this key, wherever it was filed; the newest first."""
     for bucket in range(view.state.bucket, -1, -1):

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from substrate import layout
 from substrate.messages import Accepted, Consumed, Held, Queued, Refused, RejectHeld, ReleaseHeld
-from substrate.operations.buckets import bucket_for, state_file
+from substrate.operations.buckets import rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, View
 from substrate.operations.placing import placed
 from waypost.model import mail
@@ -104,7 +104,7 @@ def reject_held(view: View, operation: RejectHeld, context: Context) -> Decided:
     entry = view.on_hold.get(operation.arrival)
     if entry is None:
         return _not_held(operation.arrival)
-    state = bucket_for(view.state, context)
+    state = rejecting(view.state, context)
     marked = msgspec.structs.replace(entry, consumed=context.at, rejected=entry.why)
     return Change(
         author="supervisor",

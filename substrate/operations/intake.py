@@ -22,7 +22,7 @@ from substrate.messages import (
     Reject,
     Release,
 )
-from substrate.operations.buckets import bucket_for, consumed_at, state_file
+from substrate.operations.buckets import consumed_at, rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, Settled, View
 from substrate.operations.hold import hold_clash, hold_poison, own_id
 from substrate.operations.placing import placed
@@ -116,7 +116,7 @@ def reject(view: View, operation: Reject, context: Context) -> Decided:
     if item is None or not item.claimed:
         return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
     entry = item.queued.entry
-    state = bucket_for(view.state, context)
+    state = rejecting(view.state, context)
     marked = msgspec.structs.replace(entry, consumed=context.at, rejected=operation.code)
     return Change(
         author="supervisor",

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PACKAGES = ("actors", "ipc", "substrate", "waypost")
 VERBS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+VERBS |= {group.name for group in app.registered_groups if group.name}
 
 
 def test_the_workflow_in_the_readme_can_be_deployed(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+queue = typer.Typer(help="Mail that no run has: on hold, or rejected.", no_args_is_help=True)
+app.add_typer(queue, name="queue")
+
 # Optional[…] and not … | None: typer reads these at run time, and the oldest one we allow knows only the former.
 Data = Annotated[
     Optional[str],  # noqa: UP045 - see above
@@ -20,6 +23,7 @@ Data = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer with one line of JSON.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or the beginning of it, such as run_3.")]
+Mail = Annotated[str, typer.Argument(metavar="MAIL", help="A mail on hold, as the list names it: expenses/3, or 3.")]
 Call = Annotated[
     Optional[str],  # noqa: UP045 - see above
     typer.Option("--call", metavar="C", help="Which approval, where several are open."),
@@ -78,6 +82,38 @@ def resume(run: Run, data: Data = None) -> int:
     from waypost.cli import writing
 
     return writing.resume(run, data)
+
+
+@queue.command(name="hold")
+def queue_hold(data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
+    """List the mail that is on hold, and why."""
+    from waypost.cli import queue as verbs
+
+    return verbs.hold(data, as_json=json)
+
+
+@queue.command(name="release")
+def queue_release(mail: Mail, data: Data = None) -> int:
+    """Let a mail in from hold, as one of its own."""
+    from waypost.cli import queue as verbs
+
+    return verbs.release(mail, data)
+
+
+@queue.command(name="reject")
+def queue_reject(mail: Mail, data: Data = None) -> int:
+    """Reject a mail on hold; it stays readable."""
+    from waypost.cli import queue as verbs
+
+    return verbs.reject(mail, data)
+
+
+@queue.command(name="rejected")
+def queue_rejected(data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
+    """List the mail that was rejected after it had been accepted."""
+    from waypost.cli import queue as verbs
+
+    return verbs.rejected(data, as_json=json)
 
 
 @app.command()

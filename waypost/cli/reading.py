@@ -22,10 +22,10 @@ A = TypeVar("A", bound=Answer)
 def runs(data: str | None, *, as_json: bool) -> Exit:
     """``waypost runs``."""
     where = existing(data)
-    answer = _either(where, lambda client: client.get(Runs, "runs"), _offline_runs)
+    answer = either(where, lambda client: client.get(Runs, "runs"), _offline_runs)
     if as_json or not sys.stdout.isatty():
         rows = [words.HEADINGS, *map(words.row, answer.runs)]
-        _give(answer, words.columns(rows), as_json=as_json)
+        give(answer, words.columns(rows), as_json=as_json)
     else:
         _table(answer)
     err(*words.left_out(answer))
@@ -35,16 +35,16 @@ def runs(data: str | None, *, as_json: bool) -> Exit:
 def show(run: str, data: str | None, *, as_json: bool) -> Exit:
     """``waypost show RUN``."""
     where, run = existing(data), run_named(run)
-    answer = _either(where, lambda client: client.get(RunShown, "runs", run), lambda data: _offline_show(data, run))
-    _give(answer, words.show(answer), as_json=as_json)
+    answer = either(where, lambda client: client.get(RunShown, "runs", run), lambda data: _offline_show(data, run))
+    give(answer, words.show(answer), as_json=as_json)
     return Exit.OK
 
 
 def why(run: str, data: str | None, *, as_json: bool) -> Exit:
     """``waypost why RUN``."""
     where, run = existing(data), run_named(run)
-    answer = _either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_why(data, run))
-    _give(answer, words.why(answer), as_json=as_json)
+    answer = either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_why(data, run))
+    give(answer, words.why(answer), as_json=as_json)
     return Exit.OK
 
 
@@ -67,18 +67,19 @@ def verify(data: str | None, key: str | None, repository: str | None, *, as_json
     else:
         where = existing(data)
         if key is None:
-            answer = _either(
+            answer = either(
                 where, lambda client: client.get(Verified, "verify"), _offline_verify, timeout=VERIFY_TIMEOUT
             )
         else:
             answer = _offline_verify(where, key)
-    _give(answer, words.verified(answer), as_json=as_json)
+    give(answer, words.verified(answer), as_json=as_json)
     return Exit.OK if all(each.sound for each in answer.deployments) else Exit.REFUSED
 
 
-def _either(
+def either(
     where: DataDir, online: Callable[[Client], A], offline: Callable[[DataDir], A], *, timeout: float = TIMEOUT
 ) -> A:
+    """Ask the host, or read without one where none runs."""
     try:
         return online(Client(where.socket, timeout))
     except NoHost:
@@ -86,14 +87,14 @@ def _either(
 
 
 def _page(where: DataDir, run: str, after: int) -> EventsPage:
-    return _either(
+    return either(
         where,
         lambda client: client.get(EventsPage, "runs", run, "events", after=after),
         lambda data: _offline_page(data, run, after),
     )
 
 
-def _give(answer: Answer, text: Iterable[str], *, as_json: bool) -> None:
+def give(answer: Answer, text: Iterable[str], *, as_json: bool) -> None:
     """An answer, as one line of JSON or in words."""
     if as_json:
         out(msgspec.json.encode(answer).decode())

@@ -125,6 +125,45 @@ class MailTaken(Answer, frozen=True, kw_only=True):
     place: str
 
 
+class KeptMail(Answer, frozen=True, kw_only=True):
+    """A mail that no run has. ``mail`` is its name for ``waypost queue``; ``clash`` names the mail that has its id.
+
+    ``why``: ``id-clash`` or ``poison`` on hold, the reason of its rejection among the rejected; ``since`` when.
+    """
+
+    mail: str
+    deployment: str
+    arrival: int
+    why: str
+    since: str
+    received: str
+    sender: str
+    subject: str
+    message_id: str
+    clash: str | None = None
+
+
+class KeptMails(Answer, frozen=True, kw_only=True):
+    """Mails that no run has; ``more`` tells that some were left out, ``counted`` how many were ever rejected."""
+
+    mails: tuple[KeptMail, ...]
+    more: bool = False
+    counted: int = 0
+
+
+class Released(Answer, frozen=True, kw_only=True):
+    """A mail was let in from hold, durably."""
+
+    mail: str
+    run: str
+
+
+class Rejected(Answer, frozen=True, kw_only=True):
+    """A mail on hold was rejected, durably."""
+
+    mail: str
+
+
 class Answered(Answer, frozen=True, kw_only=True):
     """An approval was answered, durably."""
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from substrate.errors import SubstrateError
-from waypost.host import source
+from waypost.host import queued, source
 from waypost.host.answers import Answer, DeploymentStatus, Problem, Status, Verified
 from waypost.host.errors import HostError, RefusedByRule, TooLarge
 from waypost.host.live import Live
@@ -81,6 +81,10 @@ class Api:
                 _route("/v1/runs/{run}/events", self.events),
                 _route("/v1/runs/{run}/why", self.why),
                 _route("/v1/verify", self.verify),
+                _route("/v1/queue/hold", self.on_hold),
+                _route("/v1/queue/rejected", self.rejected),
+                _route("/v1/queue/hold/{mail:path}/release", self.release, "POST"),
+                _route("/v1/queue/hold/{mail:path}/reject", self.reject, "POST"),
                 _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
@@ -131,6 +135,14 @@ class Api:
         """What one run waits on."""
         return await in_thread(source.why, self._live, request.path_params["run"])
 
+    async def on_hold(self, _request: Request) -> Answer:
+        """Mails on hold."""
+        return await in_thread(queued.on_hold, self._live)
+
+    async def rejected(self, _request: Request) -> Answer:
+        """Mails that were rejected after they had been accepted."""
+        return await in_thread(queued.rejected, self._live)
+
     async def verify(self, _request: Request) -> Answer:
         """Check every repository."""
         return await in_thread(self._verify)
@@ -156,6 +168,16 @@ class Api:
         """Let a paused run go on, as the operator."""
         await _body(request, SMALL, "the request")
         return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
+
+    async def release(self, request: Request) -> Answer:
+        """Let a mail in from hold."""
+        await _body(request, SMALL, "the request")
+        return await in_thread(self._live.release, request.path_params["mail"])
+
+    async def reject(self, request: Request) -> Answer:
+        """Reject a mail on hold."""
+        await _body(request, SMALL, "the request")
+        return await in_thread(self._live.reject, request.path_params["mail"])
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:

@@ -16,6 +16,30 @@ class HostError(WaypostError):
     code: ClassVar[str] = "refused"
 
 
+# --- the queue -----------------------------------------------------------------------------------------------------
+
+
+class NotOnHold(HostError):
+    """No mail that is on hold has this name."""
+
+    code = "not-held"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"no mail {text[:80]!r} is on hold", hint="`waypost queue hold` lists what is")
+        self.text = text
+
+
+class AmbiguousMail(HostError):
+    """Several deployments have a mail with this number on hold."""
+
+    code = "ambiguous-mail"
+
+    def __init__(self, text: str, names: tuple[str, ...]) -> None:
+        listed = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+        super().__init__(f"{text} may be any of {listed}", hint="name one of them")
+        self.text, self.names = text, names
+
+
 # --- the data directory --------------------------------------------------------------------------------------------
 
 

@@ -9,24 +9,32 @@ import pykka
 
 from actors.messages import Forward
 from substrate.messages import (
+    Accepted,
     Answer,
     Done,
+    Kept,
     LogPage,
     Operation,
     Question,
+    ReadHold,
     ReadLog,
+    ReadRejected,
     ReadRuns,
     Refused,
+    RejectedPage,
+    RejectHeld,
+    ReleaseHeld,
     RunLine,
     Unpause,
     Withheld,
 )
 from waypost.acting import Ref
-from waypost.host.answers import Answered, MailTaken, Resumed
+from waypost.host.answers import Answered, MailTaken, Rejected, Released, Resumed
 from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule, Unanswered
 from waypost.host.explain import Situation
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
+from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
@@ -81,6 +89,16 @@ class Live:
             raise
         return page
 
+    def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
+        """Mails on hold, oldest first."""
+        found: tuple[Kept, ...] = self._forward(deployment, ReadHold(limit=limit))
+        return found
+
+    def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
+        """Mails that were rejected, a page."""
+        page: RejectedPage = self._forward(deployment, ReadRejected(cursor=cursor))
+        return page
+
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def deliver(self, address: str, raw: bytes) -> MailTaken:
@@ -103,6 +121,18 @@ class Live:
         situation, run = locate(self, text)
         self._forward(situation.name, Unpause(run=run, by=by))
         return Resumed(run=run, by=by)
+
+    def release(self, text: str) -> Released:
+        """Let a mail in from hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""
+        deployment, arrival = named_on_hold(self, text)
+        accepted: Accepted = self._forward(deployment, ReleaseHeld(arrival))
+        return Released(mail=mail_name(deployment, arrival), run=accepted.run)
+
+    def reject(self, text: str) -> Rejected:
+        """Reject a mail on hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""
+        deployment, arrival = named_on_hold(self, text)
+        self._forward(deployment, RejectHeld(arrival))
+        return Rejected(mail=mail_name(deployment, arrival))
 
     # --- inside -------------------------------------------------------------------------------------------------------
 

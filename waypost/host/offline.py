@@ -5,7 +5,7 @@ from pathlib import Path
 
 from substrate.errors import BadKey, NoSuchRun, SubstrateError
 from substrate.keys import PublicKey
-from substrate.messages import LogPage, RunLine
+from substrate.messages import Kept, LogPage, RejectedPage, RunLine
 from substrate.reader import Reader
 from substrate.verify import verify
 from waypost.host.answers import DeploymentVerified, Finding, Verified
@@ -40,6 +40,14 @@ class Offline:
             return self._reader(deployment).page(run, after=after, limit=self._limits.page)
         except NoSuchRun:
             return None
+
+    def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
+        """Mails on hold, oldest first."""
+        return self._reader(deployment).on_hold(limit)
+
+    def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
+        """Mails that were rejected, a page."""
+        return self._reader(deployment).rejected(cursor)
 
     def _reader(self, deployment: str) -> Reader:
         if deployment not in self._readers:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from substrate.messages import LogPage, RunLine
+from substrate.messages import Kept, LogPage, RejectedPage, RunLine
 from waypost.host import explain
 from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Why
 from waypost.host.errors import AmbiguousRun, NoSuchRun
@@ -37,6 +37,14 @@ class Source(Protocol):
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq; None when the deployment has no event of it."""
+        ...
+
+    def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
+        """Mails of a deployment that are on hold, oldest first."""
+        ...
+
+    def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
+        """Mails of a deployment that were rejected within the horizon, a page from where the one before ended."""
         ...
 
 

@@ -1,0 +1,64 @@
+"""``waypost queue`` as its users meet it: what is on hold is seen, let in or rejected, with and without a host."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from waypost.testing.host_process import HostProcess
+from waypost.testing.verbs import verb
+
+pytestmark = pytest.mark.e2e
+
+WORKFLOW = '''
+from waypost import Mail, Workflow
+
+counting = Workflow("counting", address="counting@example.com")
+
+@counting.step
+def size(mail: Mail) -> int:
+    """Count."""
+    return len(mail.text)
+
+@counting.run
+async def count(mail: Mail) -> int:
+    """Count."""
+    return await size(mail)
+'''
+ADDRESS = "counting@example.com"
+
+
+def mail(text: str) -> bytes:
+    return f"From: ann@example.com\r\nSubject: {text}\r\nMessage-ID: <one@x>\r\n\r\n{text}\r\n".encode()
+
+
+def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path) -> None:
+    """An accepted mail that starts nothing would be as good as lost if nobody could see it and act."""
+    file, data = tmp_path / "counting.py", tmp_path / "data"
+    file.write_text(WORKFLOW)
+    with HostProcess(file, data=data) as host:
+        assert verb("queue", "hold", data=data).out == "nothing is on hold\n"
+        host.send(ADDRESS, mail("first"))
+        host.wait_for("completed")
+        for text in ("second", "third"):
+            sent = verb("send", ADDRESS, data=data, stdin=mail(text))
+            assert (sent.status, "put on hold" in sent.out) == (0, True)
+        listed = verb("queue", "hold", data=data).out
+        assert "id-clash with counting/1" in listed
+        assert [line.split()[0] for line in listed.splitlines()] == ["mail", "counting/2", "counting/3"]
+
+        assert "counting/2 is let in" in verb("queue", "release", "2", data=data).out
+        host.wait_for("completed: 7")
+        assert "counting/3 is rejected" in verb("queue", "reject", "counting/3", data=data).out
+        for name in ("3", "2", "other/3", "counting/x", "²"):
+            refused = verb("queue", "release", name, data=data)
+            assert (refused.status, "`waypost queue hold`" in refused.err) == (1, True)
+        rejected = verb("queue", "rejected", data=data).out
+        assert "counting/3" in rejected
+
+    assert verb("queue", "rejected", data=data).out == rejected
+    assert verb("queue", "hold", data=data).out == "nothing is on hold\n"
+    answer = json.loads(verb("queue", "rejected", "--json", data=data).out)
+    assert (answer["counted"], [each["subject"] for each in answer["mails"]]) == (1, ["third"])
+    assert verb("queue", "release", "2", data=data).status == 69
+    assert verb("queue", data=data).status == 64

@@ -1,0 +1,85 @@
+"""What ``waypost queue`` shows: mail that no run has, because it is on hold or was rejected; and how it is named."""
+
+from msgspec import UNSET
+
+from substrate.messages import Kept
+from waypost.host.answers import KeptMail, KeptMails
+from waypost.host.errors import AmbiguousMail, NotOnHold
+from waypost.host.narrate import printable
+from waypost.host.source import LIST, Source
+
+_BRIEF = 60
+_WHOLE = 200
+
+
+def mail_name(deployment: str, arrival: int) -> str:
+    """A mail as people name it: ``expenses/3``."""
+    return f"{deployment}/{arrival}"
+
+
+def on_hold(source: Source) -> KeptMails:
+    """The answer of ``waypost queue hold``, oldest first."""
+    rows: list[KeptMail] = []
+    for situation in source.situations():
+        rows += (_row(situation.name, kept) for kept in source.on_hold(situation.name, LIST + 1))
+    rows.sort(key=lambda row: row.since)
+    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST)
+
+
+def rejected(source: Source) -> KeptMails:
+    """The answer of ``waypost queue rejected``, newest first."""
+    rows: list[KeptMail] = []
+    counted = 0
+    for situation in source.situations():
+        page = source.rejected(situation.name, None)
+        rows += (_row(situation.name, kept) for kept in page.mails)
+        while page.cursor is not None:
+            page = source.rejected(situation.name, page.cursor)
+            rows += (_row(situation.name, kept) for kept in page.mails)
+        counted += page.counted
+    rows.sort(key=lambda row: row.since, reverse=True)
+    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST, counted=counted)
+
+
+def named_on_hold(source: Source, text: str) -> tuple[str, int]:
+    """The mail on hold that is meant by ``3`` or ``expenses/3``. Raises NotOnHold, AmbiguousMail."""
+    name, _, number = text.rpartition("/")
+    if not (number.isascii() and number.isdigit() and len(number) < 16):  # noqa: PLR2004 - any arrival fits
+        raise NotOnHold(text)
+    arrival = int(number)
+    known = [situation.name for situation in source.situations() if name in {"", situation.name}]
+    if name and known:
+        return name, arrival
+    # Not by the list, which may leave some out: one deployment needs none, and several are asked for all they have.
+    found = known if len(known) == 1 else [each for each in known if _has(source, each, arrival)]
+    match found:
+        case []:
+            raise NotOnHold(text)
+        case [one]:
+            return one, arrival
+        case several:
+            raise AmbiguousMail(text, tuple(mail_name(each, arrival) for each in several))
+
+
+def _has(source: Source, deployment: str, arrival: int) -> bool:
+    return any(kept.entry.arrival == arrival for kept in source.on_hold(deployment, _ALL))
+
+
+_ALL = 1_000_000
+
+
+def _row(deployment: str, kept: Kept) -> KeptMail:
+    entry = kept.entry
+    since = entry.consumed or entry.held or entry.received
+    return KeptMail(
+        mail=mail_name(deployment, entry.arrival),
+        deployment=deployment,
+        arrival=entry.arrival,
+        why=printable(entry.rejected or entry.why or "", _BRIEF),
+        since=since,
+        received=entry.received,
+        sender=printable(entry.sender, _WHOLE),
+        subject=printable(kept.subject, _BRIEF),
+        message_id=printable(kept.message_id, _WHOLE),
+        clash=None if entry.clash is UNSET else mail_name(deployment, entry.clash),
+    )
