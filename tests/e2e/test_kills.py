@@ -7,8 +7,9 @@ from itertools import count
 import pytest
 
 from waypost.testing.claims import Scene, errands
-from waypost.testing.driver import Kill, Reaper, kill_child, kill_host, play
+from waypost.testing.driver import play
 from waypost.testing.host import KILLED
+from waypost.testing.reaper import Kill, Reaper, kill_child, kill_host
 
 pytestmark = pytest.mark.e2e
 

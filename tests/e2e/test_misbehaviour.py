@@ -9,9 +9,10 @@ import pytest
 from substrate.keys import PublicKey
 from waypost.host.datadir import DataDir
 from waypost.model import events as ev
-from waypost.testing.driver import PATIENCE, MortalHost, Place, Played, live
+from waypost.testing.driver import Played, live
 from waypost.testing.errands import SendMail, mail
 from waypost.testing.evidence import Evidence, bodies, check_bodies, check_consumed_once, check_repository
+from waypost.testing.mortal import PATIENCE, MortalHost, Place
 
 pytestmark = pytest.mark.e2e
 

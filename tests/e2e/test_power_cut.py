@@ -13,8 +13,9 @@ from waypost.host.timeline import short
 from waypost.model import events as ev
 from waypost.testing.claims import DEPLOYMENT, Scene, errands
 from waypost.testing.disks import power_cut
-from waypost.testing.driver import PATIENCE, MortalHost, Played, live, play
+from waypost.testing.driver import Played, live, play
 from waypost.testing.evidence import Evidence, check_acknowledged
+from waypost.testing.mortal import PATIENCE, MortalHost
 
 pytestmark = pytest.mark.e2e
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from substrate.keys import PublicKey
 from waypost.host.datadir import DataDir
 from waypost.testing import evidence as ev
-from waypost.testing.driver import Errand, Place, Played
+from waypost.testing.driver import Errand, Played
 from waypost.testing.errands import Decide, ReplyByMail, SendMail, delivered, mail
 from waypost.testing.evidence import Evidence
+from waypost.testing.mortal import Place
 
 DEPLOYMENT = "claims"
 ADDRESS = "claims@example.com"

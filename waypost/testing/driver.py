@@ -6,52 +6,23 @@ it returns is what the outside knows: acknowledgements, and the lines of the tim
 repository.
 """
 
-import os
-import random
 import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from waypost.cli.client import Client, Said
 from waypost.host.answers import Answer, EventsPage, Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.model import events as ev
-from waypost.testing.host import READY
+from waypost.testing.mortal import PATIENCE, MortalHost, Place, Stuck, family_of
+from waypost.testing.reaper import Reaper
 
-LIMITS = '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 100}'
-"""Short waits; and a journal becomes a pack every ten flushes or so, so that kills and cuts meet that, too."""
-PATIENCE = 90.0
-"""Seconds until a play that doesn't end has failed."""
 _PULSE = 0.02
 """Seconds between two looks at the world when the host says nothing."""
 _ENDED = {"completed", "failed"}
-
-
-class Stuck(AssertionError):
-    """The host didn't get done in time, or did what no host may do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where one host lives: its data directory, the workflow's file, its environment, what was said on stderr."""
-
-    data: Path
-    file: Path
-    environment: Mapping[str, str] = field(repr=False)
-    complaints: Path
-
-    @property
-    def outgoing(self) -> Path:
-        """Mail that the host has delivered."""
-        return self.data / "out" / "new"
 
 
 class Errand(Protocol):
@@ -68,164 +39,6 @@ class Errand(Protocol):
         May raise HostError: tried again.
         """
         ...
-
-
-class MortalHost:
-    """``python -m waypost.testing.host`` at a place, and a thread that reads what it prints."""
-
-    def __init__(self, place: Place, options: Sequence[str] = ()) -> None:
-        command = [sys.executable, "-m", "waypost.testing.host", str(place.file), "--data", str(place.data)]
-        self.place = place
-        self.lines: list[str] = []
-        """Whole lines so far, in order; complete once the process has ended and ``close`` was called."""
-        self._news: SimpleQueue[str] = SimpleQueue()
-        self._complaints = place.complaints.open("ab")
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [*command, "--print", "--limits", LIMITS, *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env=dict(place.environment),
-        )
-        self._reader = threading.Thread(target=self._read, name="host-lines", daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
-
-    @property
-    def ready(self) -> bool:
-        """Whether it has said so."""
-        return READY in self.lines
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs."""
-        return self._process.poll() is None
-
-    def hear(self, seconds: float) -> None:
-        """Wait until it says something, at most this long."""
-        with suppress(Empty):
-            self._news.get(timeout=seconds)
-
-    def kill(self) -> None:
-        """End it by kill -9."""
-        self._process.kill()
-
-    def end(self, seconds: float = PATIENCE) -> int:
-        """Have it end as an operator would, unless it is dead already; its exit status. Raises Stuck."""
-        if self.alive:
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            status = self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise Stuck(f"the host did not stop within {seconds:g} s") from None
-        finally:
-            self.close()
-        return status
-
-    def close(self) -> None:
-        """Take in its last lines; to be called when it is dead."""
-        self._reader.join(PATIENCE)
-        self._complaints.close()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as pipe:
-            for raw in pipe:
-                if raw.endswith(b"\n"):
-                    line = raw[:-1].decode("utf-8", "backslashreplace")
-                    self.lines.append(line)
-                    self._news.put(line)
-
-
-def family_of(host: int) -> tuple[int, ...]:
-    """Every process that the host of this pid has started, whoever its parent is by now."""
-    return tuple(pid for pid, _ in _family(host))
-
-
-def workers_of(host: int) -> tuple[int, ...]:
-    """Of these, those that run workflows: not those that only say what a file declares."""
-    return tuple(pid for pid, words in _family(host) if not any(word.startswith(b"--describe") for word in words))
-
-
-def _family(host: int) -> Iterator[tuple[int, list[bytes]]]:
-    mark = [b"waypost.child", b"--parent", str(host).encode()]
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):  # gone meanwhile
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                if any(words[at : at + 3] == mark for at in range(len(words))):
-                    yield int(entry.name), words
-
-
-# --- kills ---------------------------------------------------------------------------------------------------------
-
-Kill = Callable[[MortalHost], bool]
-"""Kills something of a host; whether there was something to kill."""
-
-
-def kill_host(host: MortalHost) -> bool:
-    """Do kill -9 of the host, wherever it is in its life."""
-    if not host.alive:
-        return False
-    host.kill()
-    return True
-
-
-def kill_child(host: MortalHost) -> bool:
-    """Do kill -9 of the present child."""
-    killed = False
-    for pid in workers_of(host.pid):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            killed = True
-    return killed
-
-
-class Reaper:
-    """Kills at random moments of a play, in a thread of its own: also while somebody waits for an answer."""
-
-    def __init__(self, kill: Kill, pauses: Iterable[float]) -> None:
-        self.kills = 0
-        self._kill, self._pauses = kill, tuple(pauses)
-        self._host: MortalHost | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="reaper", daemon=True)
-
-    @classmethod
-    def seeded(cls, kill: Kill, seed: int, *, kills: int, span: float) -> "Reaper":
-        """That many kills, each up to ``span`` seconds after the one before; the seed says when."""
-        random_ = random.Random(seed)  # noqa: S311 - to be repeatable, not secret
-        return cls(kill, [random_.uniform(0.0, span) for _ in range(kills)])
-
-    def watch(self, host: MortalHost) -> None:
-        """From now on this is the host; the first call begins the reaper's time."""
-        self._host = host
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def close(self) -> None:
-        """Kill nothing any more."""
-        self._over.set()
-        if self._thread.ident is not None:
-            self._thread.join(PATIENCE)
-
-    def _work(self) -> None:
-        for pause in self._pauses:
-            if self._over.wait(pause):
-                return
-            while self._host is None or not self._kill(self._host):
-                if self._over.wait(0.002):  # nobody there at this moment: the next one is as good
-                    return
-            self.kills += 1
-
-
-# --- a play --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

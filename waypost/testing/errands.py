@@ -10,7 +10,7 @@ from pathlib import Path
 
 from waypost.cli.client import Client, Said
 from waypost.host.answers import Answer, Answered, MailTaken, Problem
-from waypost.testing.driver import Place
+from waypost.testing.mortal import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,130 @@
+"""A host as a process of its own that may be killed at any moment: started, heard, ended, and its family found."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from waypost.testing.host import READY
+
+LIMITS = '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 100}'
+"""Short waits; and a journal becomes a pack every ten flushes or so, so that kills and cuts meet that, too."""
+PATIENCE = 90.0
+"""Seconds until what doesn't come to its end has failed."""
+
+
+class Stuck(AssertionError):
+    """The host didn't get done in time, or did what no host may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one host lives: its data directory, the workflow's file, its environment, what was said on stderr."""
+
+    data: Path
+    file: Path
+    environment: Mapping[str, str] = field(repr=False)
+    complaints: Path
+
+    @property
+    def outgoing(self) -> Path:
+        """Mail that the host has delivered."""
+        return self.data / "out" / "new"
+
+
+class MortalHost:
+    """``python -m waypost.testing.host`` at a place, and a thread that reads what it prints."""
+
+    def __init__(self, place: Place, options: Sequence[str] = ()) -> None:
+        command = [sys.executable, "-m", "waypost.testing.host", str(place.file), "--data", str(place.data)]
+        self.place = place
+        self.lines: list[str] = []
+        """Whole lines so far, in order; complete once the process has ended and ``close`` was called."""
+        self._news: SimpleQueue[str] = SimpleQueue()
+        self._complaints = place.complaints.open("ab")
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [*command, "--print", "--limits", LIMITS, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            env=dict(place.environment),
+        )
+        self._reader = threading.Thread(target=self._read, name="host-lines", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has said so."""
+        return READY in self.lines
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def hear(self, seconds: float) -> None:
+        """Wait until it says something, at most this long."""
+        with suppress(Empty):
+            self._news.get(timeout=seconds)
+
+    def kill(self) -> None:
+        """End it by kill -9."""
+        self._process.kill()
+
+    def end(self, seconds: float = PATIENCE) -> int:
+        """Have it end as an operator would, unless it is dead already; its exit status. Raises Stuck."""
+        if self.alive:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise Stuck(f"the host did not stop within {seconds:g} s") from None
+        finally:
+            self.close()
+        return status
+
+    def close(self) -> None:
+        """Take in its last lines; to be called when it is dead."""
+        self._reader.join(PATIENCE)
+        self._complaints.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as pipe:
+            for raw in pipe:
+                if raw.endswith(b"\n"):
+                    line = raw[:-1].decode("utf-8", "backslashreplace")
+                    self.lines.append(line)
+                    self._news.put(line)
+
+
+def family_of(host: int) -> tuple[int, ...]:
+    """Every process that the host of this pid has started, whoever its parent is by now."""
+    return tuple(pid for pid, _ in _family(host))
+
+
+def workers_of(host: int) -> tuple[int, ...]:
+    """Of these, those that run workflows: not those that only say what a file declares."""
+    return tuple(pid for pid, words in _family(host) if not any(word.startswith(b"--describe") for word in words))
+
+
+def _family(host: int) -> Iterator[tuple[int, list[bytes]]]:
+    mark = [b"waypost.child", b"--parent", str(host).encode()]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # gone meanwhile
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if any(words[at : at + 3] == mark for at in range(len(words))):
+                    yield int(entry.name), words
