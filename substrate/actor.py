@@ -25,6 +25,7 @@ from substrate.messages import (
     Flush,
     FoldAway,
     Idle,
+    Merge,
     Open,
     Outcome,
     Ref,
@@ -91,7 +92,7 @@ class SubstrateActor(Shell):
             case Again():
                 self.actor_ref.tell(effect.message)
             case Wake():
-                self._clock.wake(self.actor_ref, Idle(), mono=effect.mono)
+                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono)
             case Reply():
                 self._reply(effect.token, effect.value)
             case Tell():
@@ -132,10 +133,11 @@ class SubstrateActor(Shell):
                     )
                 except SubstrateError as failure:
                     return Next(Unopened(), _answer(to, _refused(failure)))
-                return Next(Serving(writer), (*_answer(to, Done(0, writer.snapshot())), *writer.sweep()))
+                answer = _answer(to, Done(0, writer.snapshot()))
+                return Next(Serving(writer), (*answer, *writer.sweep(), *writer.merge_soon(now)))
             case Submit() | Seal() | Subscribe():
                 return Next(Unopened(), _answer(to, Withheld("the repository is not open")))
-            case Flush() | FoldAway() | Idle():
+            case Flush() | FoldAway() | Idle() | Merge():
                 return Next(Unopened())
             case _:
                 assert_never(message)
@@ -160,6 +162,8 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
             return writer.fold_away(now)
         case Idle():
             return writer.idle(now)
+        case Merge():
+            return writer.merge(now)
         case Open():
             return _answer(to, Done(writer.position, writer.snapshot()))
         case _:

@@ -23,7 +23,7 @@ from substrate.unpack import read_distance, read_head
 
 PIECE = 256 * 1024
 """Bytes that a step reads or writes and syncs: about a millisecond."""
-_ENTRIES = 1024
+_ENTRIES = 4096
 """Entries that a step looks at."""
 
 Steps: TypeAlias = Generator[None, None, None]

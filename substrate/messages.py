@@ -192,6 +192,11 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """The actor's own timer: the next step of merging packs is due."""
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The operation is committed (or durable) at ``position``; ``value`` as its docstring says."""
 
@@ -226,4 +231,4 @@ class Outcome:
     result: Result
 
 
-SubstrateMessage: TypeAlias = Open | Submit | Subscribe | Seal | Flush | FoldAway | Idle
+SubstrateMessage: TypeAlias = Open | Submit | Subscribe | Seal | Flush | FoldAway | Idle | Merge

@@ -16,6 +16,7 @@ _OIDS = _FAN + 1024
 _TAIL = 40
 _FAR = 0x8000_0000
 """Marks an offset of 2 GB and more, which no pack of ours has."""
+_STEP = 4096
 _RECORD = struct.Struct(">20sII")
 
 
@@ -59,9 +60,9 @@ class IndexMaker:
         self._buckets[oid[0]].append(_RECORD.pack(oid, crc, offset))
 
     def make(self, pack_sha: bytes) -> Generator[None, None, bytes]:
-        """The whole file, made in 256 steps, each of them yielded."""
+        """The whole file; each yield ends a step of some thousand entries."""
         oids, crcs, offsets = [], [], []
-        fan, total = [], 0
+        fan, total, yielded = [], 0, 0
         for bucket in self._buckets:
             bucket.sort()
             total += len(bucket)
@@ -69,6 +70,8 @@ class IndexMaker:
             oids.append(b"".join([record[:20] for record in bucket]))
             crcs.append(b"".join([record[20:24] for record in bucket]))
             offsets.append(b"".join([record[24:] for record in bucket]))
-            yield
+            if total - yielded >= _STEP:
+                yielded = total
+                yield
         body = b"".join((_MAGIC, struct.pack(">256I", *fan), *oids, *crcs, *offsets, pack_sha))
         return body + hashlib.sha1(body, usedforsecurity=False).digest()

@@ -32,6 +32,7 @@ from substrate.messages import (
     Flush,
     FoldAway,
     Idle,
+    Merge,
     Outcome,
     Pause,
     ReadBlob,
@@ -68,9 +69,10 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Effect: have ``Idle`` sent to you at this monotonic time (seconds)."""
+    """Effect: have this sent to you at this monotonic time (seconds)."""
 
     mono: float
+    message: Idle | Merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Writer:
         """So many of the finished runs, the first ones, have all of their log on disk."""
         self._fold_asked = False
         self._wake_at: float | None = None
+        self._merge_at: float | None = None
         self._room = store.room
 
     @classmethod
@@ -255,6 +258,21 @@ class Writer:
         yield from self.flush(now)
         self._store.seal()
         self._room = self._store.room
+        yield from self.merge_soon(now)
+
+    def merge(self, now: Now) -> Iterator[Effect]:
+        """Make one step of merging packs. Between two steps there is a pause, in which appends don't wait for any."""
+        if self._merge_at is None or now.mono < self._merge_at:
+            return
+        self._merge_at = None
+        self._store.merge()
+        yield from self.merge_soon(now)
+
+    def merge_soon(self, now: Now) -> Iterator[Effect]:
+        """Come back for the next step, if packs are to be merged."""
+        if self._merge_at is None and self._store.merging:
+            self._merge_at = now.mono + self._limits.merge_pause
+            yield Wake(self._merge_at, Merge())
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -317,7 +335,7 @@ class Writer:
 
     def _wake(self, now: Now) -> Wake:
         self._wake_at = now.mono + self._limits.seal_idle
-        return Wake(self._wake_at)
+        return Wake(self._wake_at, Idle())
 
     def _context(self, now: Now) -> Context:
         return Context(
