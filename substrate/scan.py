@@ -13,12 +13,14 @@ from substrate import pack
 from substrate.errors import BadObject
 from substrate.flush import parse_trailer
 from substrate.objects import Commit, Kind, object_id, parse_commit
-from substrate.unpack import Entry, inflate, read_entry
+from substrate.unpack import Entry, read_entry, read_head
 
 Verifies = Callable[[bytes, bytes], bool]
 """Whether an armoured signature (second) is the host's over a payload (first)."""
 
-_STORED_COMMIT = re.compile(rb"\x78\x01\x01(?=(..)..tree [0-9a-f]{40}\n)", re.DOTALL)
+_STREAM = re.compile(rb"\x78\x01[\x00\x01]")
+"""How a zlib stream of stored blocks begins."""
+_BLOCK_LIMIT = 0xFFFF
 
 
 class Stop(enum.Enum):
@@ -91,7 +93,7 @@ def scan(file: str, raw: bytes, verifies: Verifies, *, keep: bool = False) -> Sc
     end = walk.flushes[-1].end if walk.flushes else pack.HEADER
     if stop is Stop.END and raw[end:limit].strip(b"\0"):
         stop = Stop.TORN
-    later = () if stop is Stop.END else tuple(_search(raw, end, limit, verifies))
+    later = () if stop is Stop.END else tuple(_search(raw, max(end, walk.at), limit, verifies))
     return Scan(file, tuple(walk.flushes), tuple(walk.entries), stop, walk.at, later, sha, walk.objects)
 
 
@@ -146,15 +148,70 @@ class _Walk:
 
 
 def _search(raw: bytes, start: int, limit: int, verifies: Verifies) -> Iterator[Head]:
-    """Heads behind a place that can't be read: commits are stored uncompressed, so they can be found without it."""
-    for match in _STORED_COMMIT.finditer(raw, start, limit):
-        try:
-            data, _ = inflate(raw, match.start(), limit, int.from_bytes(match[1], "little"))
-            head = head_of(object_id(Kind.COMMIT, data), parse_commit(data), verifies)
-        except BadObject:
+    """Heads behind a place that can't be read: commits are stored uncompressed, so they can be found without it.
+
+    ``start`` is an entry's beginning. What lies within a blob is a mail's content and no head of ours, whatever it
+    looks like: so the extent that the entry at ``start`` states twice is passed over, and every whole stream is.
+    """
+    at = start + _claimed(raw, start)
+    while match := _STREAM.search(raw, at, limit):
+        at = match.start()
+        content, end = _stream(raw, at, limit)
+        if end is None:
+            at += 1
             continue
-        if head is not None:
-            yield head
+        at = end
+        if content.startswith(b"tree "):
+            try:
+                head = head_of(object_id(Kind.COMMIT, content), parse_commit(content), verifies)
+            except BadObject:
+                continue
+            if head is not None:
+                yield head
+
+
+def _claimed(raw: bytes, at: int) -> int:
+    """How many bytes the blob that begins at ``at`` takes, whole or not; 0 unless its head says so twice over.
+
+    The size in the entry's head and the length in its stream, which stands there with its complement, must agree: so
+    damage to either is no claim, and nothing that follows is passed over for it.
+    """
+    try:
+        kind, size, body = read_head(raw, at)
+    except IndexError:
+        return 0
+    match = _STREAM.match(raw, body)
+    if kind != Kind.BLOB or match is None:
+        return 0
+    length = _block(raw, body + 2)
+    if length is None or (length != size if raw[body + 2] else not 0 < length < size):
+        return 0
+    blocks = max(1, -(-size // _BLOCK_LIMIT))  # at least: more would be passed over what isn't the blob's
+    return body - at + 2 + 5 * blocks + size + 4
+
+
+def _stream(raw: bytes, at: int, limit: int) -> tuple[bytes, int | None]:
+    """The content of the whole stored stream at ``at``, and where it ends; None for none that is whole."""
+    pieces: list[bytes] = []
+    here, last = at + 2, False
+    while not last:
+        length = _block(raw, here)
+        if length is None or here + 5 + length > limit:
+            return b"", None
+        last = raw[here] == 1
+        pieces.append(raw[here + 5 : here + 5 + length])
+        here += 5 + length
+    content = b"".join(pieces)
+    if here + 4 > limit or raw[here : here + 4] != zlib.adler32(content).to_bytes(4, "big"):
+        return b"", None
+    return content, here + 4
+
+
+def _block(raw: bytes, at: int) -> int | None:
+    """The length of the stored block at ``at``; None where none is."""
+    head = raw[at : at + 5]
+    length, complement = int.from_bytes(head[1:3], "little"), int.from_bytes(head[3:], "little")
+    return length if len(head) == 5 and head[0] <= 1 and length ^ complement == _BLOCK_LIMIT else None  # noqa: PLR2004 - RFC 1951
 
 
 def _finished(raw: bytes) -> str | None:

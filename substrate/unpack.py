@@ -15,8 +15,9 @@ from substrate.objects import Kind
 
 _OBJECT_LIMIT = 1 << 30
 _SLACK = 1024
-_STORED = b"\x78\x01\x01"
+_STORED_BLOCK = struct.Struct("<BBBHH").pack
 _STORED_HEAD = 7
+_STORED_LIMIT = 0x10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def inflate(raw: bytes, at: int, limit: int, size: int) -> tuple[bytes, int]:
 
     Raises BadObject.
     """
-    if raw[at : at + 3] == _STORED and size == int.from_bytes(raw[at + 3 : at + 5], "little"):
+    if size < _STORED_LIMIT and raw[at : at + _STORED_HEAD] == _STORED_BLOCK(0x78, 1, 1, size, size ^ 0xFFFF):
         start, end = at + _STORED_HEAD, at + _STORED_HEAD + size
         data = raw[start:end]
         if end + 4 > limit or raw[end : end + 4] != struct.pack(">I", zlib.adler32(data)):

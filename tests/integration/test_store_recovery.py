@@ -171,6 +171,62 @@ def test_a_commit_that_somebody_put_onto_the_branch_is_named(killed: Path, merge
         Store.open(killed, key=KEY)
 
 
+@pytest.fixture(name="enclosed", scope="module")
+def _enclosed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What somebody might send by mail: a journal of another deployment of this host, with heads far ahead of ours."""
+    folder = tmp_path_factory.mktemp("other")
+    first = first_files("other")
+    other = Store.create(folder / "o.git", repository_id="other", key=KEY, first=first, at=AT, limits=LIMITS)
+    for number in range(60):
+        put(other, {"theirs": b"%d" % number})
+        other.flush()
+    other.abandon()
+    journal = journal_of(folder / "o.git").read_bytes()
+    return journal[: scan("journal", journal, KEY.public.verifies).end]
+
+
+@pytest.mark.parametrize("padding", [0, 50, 200_000])
+def test_heads_within_a_mail_are_no_heads_of_ours(killed: Path, enclosed: bytes, padding: int) -> None:
+    """A crash that tears the flush of such a mail leaves a torn tail like any other: nothing was damaged."""
+    store = Store.open(killed, key=KEY)
+    mail = b"From: a@example.com\n\n" + bytes(padding // 2) + enclosed + b"x" * padding
+    put(store, {"mail/1.eml": mail, "d/6": b"6"})
+    store.flush()
+    store.abandon()
+    raw = journal_of(killed).read_bytes()
+    (flush,) = scan("journal", raw, KEY.public.verifies).flushes
+    begin = raw.index(mail[:40]) - 20
+    for cut in [*range(begin, flush.end, max(1, (flush.end - begin) // 300)), flush.end - 1]:
+        found = scan("journal", raw[:cut] + bytes(900), KEY.public.verifies)
+        assert (found.flushes, found.later) == ((), ()), cut
+    cut = raw.index(mail[:40]) + len(mail) - 3
+    journal_of(killed).write_bytes(raw[:cut] + bytes(len(raw) - cut))
+    assert names_in(killed) == ("1", "2", "3", "4", "5")
+
+
+@pytest.mark.parametrize("at", [1, 3, 9, 4000, -1])
+def test_heads_within_a_mail_hide_no_damage(killed: Path, enclosed: bytes, at: int) -> None:
+    """The mail's flush was acknowledged, as another one follows: one flipped bit anywhere in it is damage."""
+    store = Store.open(killed, key=KEY)
+    mail = b"From: a@example.com\n\n" + enclosed + b"\xb0\xff\xff\x7f\x78\x01\x00\xff\xff\x00\x00" * 9
+    put(store, {"mail/1.eml": mail})
+    store.flush()
+    for number in (6, 7):
+        put(store, {f"d/{number}": b"%d" % number})
+        store.flush()
+    store.abandon()
+    raw = bytearray(journal_of(killed).read_bytes())
+    ends = [pack.HEADER, *ends_of(killed)]
+    raw[ends[0] + at if at >= 0 else ends[1] - 1] ^= 0x10
+    journal_of(killed).write_bytes(raw)
+    before = everything(killed)
+    with pytest.raises(Damaged) as caught:
+        Store.open(killed, key=KEY)
+    assert caught.value.offset == pack.HEADER
+    assert caught.value.heads[1].startswith("flush 7 ")
+    assert everything(killed) == before
+
+
 def test_a_journal_that_history_has_already_is_deleted(killed: Path) -> None:
     """An unlinked journal may come back after a power cut; so may one of long ago."""
     journal = journal_of(killed)
