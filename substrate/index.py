@@ -303,6 +303,9 @@ class Index:
         for directory, name in runlog.leaves(self._tree, layout.OUTBOX):
             path = f"{directory}/{name}"
             outgoing = _decoded(path, decode_outgoing, self._tree.read(path) or b"")
+            if outgoing.about:
+                self.outbox[outgoing.ordinal] = OutboxAdded(outgoing, outgoing.message.encode())
+                continue
             message = runlog.find_blob(self._tree, outgoing.run, outgoing.sha256)
             if message is None:
                 raise Damaged(layout.blob_path(outgoing.run, outgoing.sha256), f"the message of {path} is missing")

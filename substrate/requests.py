@@ -129,6 +129,14 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """A queued mail is no answer to the open approval that it speaks to: one notice goes back. Value: None."""
+
+    arrival: int
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseHeld:
     """Hold to inbox, by an operator: it is let in as a mail of its own. Value: ``Accepted``."""
 
@@ -227,6 +235,7 @@ Operation: TypeAlias = (
     | TakeUp
     | Reject
     | Release
+    | NoAnswer
     | ReleaseHeld
     | RejectHeld
     | BeginGeneration

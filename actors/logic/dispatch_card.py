@@ -43,7 +43,7 @@ Child: TypeAlias = NoChild | Up | Broken
 
 # --- the errand: one request about the run's mail at a time --------------------------------------------------------
 
-Verb = Literal["claim", "take-up", "release"]
+Verb = Literal["claim", "take-up", "release", "tell"]
 
 
 @dataclass(frozen=True, slots=True)

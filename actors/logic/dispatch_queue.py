@@ -21,10 +21,11 @@ from actors.logic.dispatch_card import (
     Up,
     Verb,
 )
-from actors.logic.dispatch_routing import Accepted, accepting_wait
+from actors.logic.dispatch_routing import Accepted, accepting_wait, no_answer_to
 from actors.logic.dispatch_turn import Turn
-from substrate.messages import Claim, Done, Queued, Refused, Release, Result, TakeUp, Withheld
+from substrate.messages import Claim, Done, NoAnswer, Queued, Refused, Release, Result, TakeUp, Withheld
 from waypost.model import run as fold
+from waypost.model.ids import CallId
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,20 @@ def _next(card: Card, turn: Turn) -> Card:
     for mail in card.inbox:
         if not _denied(card, mail, child, "claim", "take-up", "release") and way(card, mail, turn) is not None:
             return _ask(card, mail, child, "claim", Claim(mail.entry.arrival), turn)
+    for mail in card.inbox:
+        call = None if _denied(card, mail, child, "tell") else _untold(card, mail)
+        if call is not None:
+            return _ask(card, mail, child, "tell", NoAnswer(mail.entry.arrival, call), turn)
     return card
+
+
+def _untold(card: Card, mail: Queued) -> CallId | None:
+    """The open approval that this mail is no answer to, if nobody was told so about it yet."""
+    if not isinstance(card.run, fold.Driven | fold.Parked):
+        return None
+    call = no_answer_to(card.run.ledger, mail.gist)
+    told = {each.entry.told for each in (*card.inbox, *card.claimed)}
+    return None if call in told or mail.entry.told else call
 
 
 def _take_up(mail: Queued, going: Way, turn: Turn) -> TakeUp:
@@ -117,7 +131,7 @@ def _take_up(mail: Queued, going: Way, turn: Turn) -> TakeUp:
 
 
 def _ask(
-    card: Card, mail: Queued, child: Up | Broken, verb: Verb, operation: Claim | TakeUp | Release, turn: Turn
+    card: Card, mail: Queued, child: Up | Broken, verb: Verb, operation: Claim | TakeUp | Release | NoAnswer, turn: Turn
 ) -> Card:
     correlation = turn.ask(card.id, operation)
     basis = Denial(verb, card.seq, child.generation)

@@ -33,6 +33,17 @@ def accepting_wait(ledger: Ledger, gist: Gist) -> Accepted | None:
     return None if call is None else Accepted(call)
 
 
+def no_answer_to(ledger: Ledger, gist: Gist) -> CallId | None:
+    """The open approval that this mail speaks to without saying yes or no, written by somebody who may answer it.
+
+    Not of an automatic mail: whoever is on holiday need not be told that this is no answer.
+    """
+    if gist.answer is not None or gist.automatic or accepting_wait(ledger, gist) is not None:
+        return None
+    asked = _asked_by(ledger, gist)
+    return asked if asked is not None and sender_matches(gist.sole_sender, ledger.waits[asked].who) else None
+
+
 def _approval(ledger: Ledger, gist: Gist) -> Accepted | None:
     if gist.answer is None:
         return None

@@ -8,6 +8,8 @@
     buckets     where consumed entries go
     take_up     a mail and its effect in one commit
     outbox      mail that leaves
+    answering   how it names what it answers
+    notices     what the host itself tells a sender
     interventions  what an operator does: answers, pauses
     grants      what a run may do
     sealing     a finished run folds away; nobody asks for it
@@ -25,6 +27,7 @@ from substrate.messages import (
     Enqueue,
     MailDelivered,
     MailUndeliverable,
+    NoAnswer,
     Operation,
     Pause,
     PutBlob,
@@ -36,7 +39,7 @@ from substrate.messages import (
     TakeUp,
     Unpause,
 )
-from substrate.operations import append, hold, intake, interventions, outbox, take_up
+from substrate.operations import append, hold, intake, interventions, notices, outbox, take_up
 from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
 
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
@@ -59,6 +62,8 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return intake.reject(view, operation, context)
         case Release():
             return intake.release(view, operation, context)
+        case NoAnswer():
+            return notices.no_answer(view, operation, context)
         case ReleaseHeld():
             return hold.release_held(view, operation, context)
         case RejectHeld():

@@ -12,6 +12,7 @@ from substrate import layout
 from substrate.messages import Accepted, Consumed, Held, Queued, Refused, RejectHeld, ReleaseHeld
 from substrate.operations.buckets import rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, View
+from substrate.operations.notices import rejection
 from substrate.operations.placing import placed
 from waypost.model import mail
 from waypost.model.mail import Gist
@@ -97,22 +98,26 @@ def release_held(view: View, operation: ReleaseHeld, context: Context) -> Decide
 
 
 def reject_held(view: View, operation: RejectHeld, context: Context) -> Decided:
-    """Hold to consumed, marked as rejected: it causes no event and stays readable. Value: None.
+    """Hold to consumed, marked as rejected: no event, but a notice to its sender; it stays readable. Value: None.
 
     Refused with code ``not-held``.
     """
     entry = view.on_hold.get(operation.arrival)
     if entry is None:
         return _not_held(operation.arrival)
-    state = rejecting(view.state, context)
+    told = rejection(view, rejecting(view.state, context), entry, entry.why or "", context)
     marked = msgspec.structs.replace(entry, consumed=context.at, rejected=entry.why)
     return Change(
         author="supervisor",
         subject=f"reject mail {entry.arrival} on hold",
-        puts={layout.consumed_path(context.address, state.bucket, entry.key): encode(marked), **state_file(state)},
+        puts={
+            layout.consumed_path(context.address, told.state.bucket, entry.key): encode(marked),
+            **told.puts,
+            **state_file(told.state),
+        },
         deletes=(layout.hold_path(context.address, entry.arrival, entry.key),),
-        facts=(Consumed(entry.arrival, None),),
-        state=state,
+        facts=(Consumed(entry.arrival, None), *told.facts),
+        state=told.state,
     )
 
 

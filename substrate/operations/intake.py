@@ -25,6 +25,7 @@ from substrate.messages import (
 from substrate.operations.buckets import consumed_at, rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, Settled, View
 from substrate.operations.hold import hold_clash, hold_poison, own_id
+from substrate.operations.notices import rejection
 from substrate.operations.placing import placed
 from waypost.model.ids import Generation, message_key
 from waypost.model.mail import malformed, scan
@@ -111,20 +112,24 @@ def release(view: View, operation: Release, context: Context) -> Decided:
 
 
 def reject(view: View, operation: Reject, context: Context) -> Decided:
-    """Processing to consumed, marked as rejected: it causes no event and stays readable. Value: None."""
+    """Processing to consumed, marked as rejected: no event, but a notice to its sender; stays readable. Value: None."""
     item = view.queue.get(operation.arrival)
     if item is None or not item.claimed:
         return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
     entry = item.queued.entry
-    state = rejecting(view.state, context)
+    told = rejection(view, rejecting(view.state, context), entry, operation.code, context)
     marked = msgspec.structs.replace(entry, consumed=context.at, rejected=operation.code)
     return Change(
         author="supervisor",
         subject=f"reject mail {entry.arrival} for {entry.run}",
-        puts={layout.consumed_path(context.address, state.bucket, entry.key): encode(marked), **state_file(state)},
+        puts={
+            layout.consumed_path(context.address, told.state.bucket, entry.key): encode(marked),
+            **told.puts,
+            **state_file(told.state),
+        },
         deletes=(layout.processing_path(context.address, entry.arrival, entry.key, item.queued.attempt),),
-        facts=(Consumed(entry.arrival, None),),
-        state=state,
+        facts=(Consumed(entry.arrival, None), *told.facts),
+        state=told.state,
     )
 
 

@@ -18,6 +18,7 @@ from substrate.messages import (
     QueueMail,
     Refused,
 )
+from substrate.operations.answering import answering
 from substrate.operations.append import child_may_write, extend, is_call_id
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View
@@ -27,11 +28,8 @@ from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import idempotency_key, message_key
+from waypost.model.ids import idempotency_key
 from waypost.model.queue import Outgoing, encode
-
-THREAD_DEPTH = 20
-"""Ids that an answer's References carry at most: the first of the thread and the newest (RFC 5322 §3.6.4)."""
 
 
 def queue_mail(view: View, operation: QueueMail, context: Context) -> Decided:
@@ -80,7 +78,7 @@ def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Le
         puts={
             **made.puts,
             layout.blob_path(operation.run, sha256): message,
-            layout.outbox_path(ordinal, message_key(name.encode())): encode(outgoing),
+            layout.outbox_path(ordinal, outgoing.key): encode(outgoing),
             **state_file(state),
         },
         deletes=made.deletes,
@@ -115,6 +113,15 @@ def _gone(view: View, ordinal: int) -> Decided:
 def _settled(
     view: View, outgoing: Outgoing, event: ev.MailSent | ev.MailFailed, subject: str, context: Context
 ) -> Decided:
+    gone = layout.outbox_path(outgoing.ordinal, outgoing.key)
+    if outgoing.about:
+        return Change(
+            author="supervisor",
+            subject=f"{subject}, a notice about mail {outgoing.about}",
+            puts={},
+            deletes=(gone,),
+            facts=(OutboxRemoved(outgoing.ordinal),),
+        )
     before = view.known(outgoing.run)
     made = extend(view, outgoing.run, before, (event,), context)
     if isinstance(made, Refused):
@@ -123,7 +130,7 @@ def _settled(
         author="supervisor",
         subject=f"{subject}, for {outgoing.call} of {outgoing.run}",
         puts=made.puts,
-        deletes=(layout.outbox_path(outgoing.ordinal, message_key(outgoing.message_id.encode())), *made.deletes),
+        deletes=(gone, *made.deletes),
         facts=(made.fact, OutboxRemoved(outgoing.ordinal)),
         known={outgoing.run: made.known},
     )
@@ -147,10 +154,7 @@ def _failed(view: View, operation: QueueMail, reason: str, context: Context) -> 
 def _composed(view: View, operation: QueueMail, name: str, parent: int, context: Context) -> bytes:
     """The message; it answers the mail with arrival ``parent``, so that it lands in the reader's thread."""
     gist = mail.scan(view.read(layout.mail_path(parent)) or b"")
-    answered = _header_id(gist.id)
-    thread = [each for each in map(_header_id, (*gist.references, gist.id)) if each is not None]
-    if len(thread) > THREAD_DEPTH:
-        thread = [thread[0], *thread[-THREAD_DEPTH + 1 :]]
+    answered, thread = answering(gist)
     return mail.compose(
         sender=context.address,
         to=operation.to,
@@ -165,13 +169,3 @@ def _composed(view: View, operation: QueueMail, name: str, parent: int, context:
             for each in operation.attachments
         ],
     )
-
-
-def _header_id(message_id: bytes) -> str | None:
-    """A message id as our own header may repeat it; None for one that was made up for lack of one, or is unfit."""
-    text = message_id.decode("ascii", "replace")
-    fit = text.startswith("<") and text.endswith(">") and text.isprintable() and text.isascii() and " " not in text
-    return text if fit and len(text) <= _ID_LIMIT else None
-
-
-_ID_LIMIT = 900

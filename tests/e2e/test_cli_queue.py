@@ -55,6 +55,10 @@ def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path) -> None:
             assert (refused.status, "`waypost queue hold`" in refused.err) == (1, True)
         rejected = verb("queue", "rejected", data=data).out
         assert "counting/3" in rejected
+        shelf = data / "out" / "new"
+        notices = (list(shelf.iterdir()) for _ in range(100) if verb("queue", "hold", data=data).status == 0)
+        (notice,) = next(filter(None, notices))
+        assert b"Subject: Not processed: third" in notice.read_bytes()
 
     assert verb("queue", "rejected", data=data).out == rejected
     assert verb("queue", "hold", data=data).out == "nothing is on hold\n"

@@ -184,7 +184,8 @@ class Substrate(RuleBasedStateMachine):
         """The oldest outgoing mail is sent."""
         ordinal, added = next(iter(self.desk.index.outbox.items()))
         self.desk.must(MailDelivered(ordinal))
-        self.seqs[added.outgoing.run] += 1
+        if not added.outgoing.about:  # a notice belongs to no run
+            self.seqs[added.outgoing.run] += 1
 
     @rule()
     def fold_away(self) -> None:

@@ -4,6 +4,7 @@ from ipc.messages import GrantsUpdated, RunStart
 from substrate.messages import (
     Append,
     Claim,
+    NoAnswer,
     Outcome,
     Pause,
     QueueMail,
@@ -156,6 +157,7 @@ def test_a_mail_that_no_wait_accepts_holds_up_nothing_behind_it():
     bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")), asks)
     bench.mail(2, to=request, sender=BOSS, text="why?")
     bench.mail(3, to=request, sender=BOSS, text="ok")
+    assert bench.answer() == NoAnswer(2, CallId("r1#3"))
     assert bench.asked == [Claim(3)]
 
 

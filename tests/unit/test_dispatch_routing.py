@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.logic.dispatch_routing import accepting_wait
+from actors.logic.dispatch_routing import accepting_wait, no_answer_to
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation, RunId
@@ -88,3 +88,22 @@ def test_a_receive_gets_no_decision():
     found = accepting_wait(ledger(i=INPUT), scan(reply()))
     assert found is not None
     assert found.decision is None
+
+
+UNTOLD = [
+    ("another word is no answer", {"a": APPROVAL}, reply(text="What is this?"), "a"),
+    ("of two approvals, the one whose request is named", {"a": APPROVAL, "b": OTHER}, reply(SECOND, "Hm"), "b"),
+    ("a yes is one", {"a": APPROVAL}, reply(), None),
+    ("who wasn't asked isn't told", {"a": APPROVAL}, reply(text="Hm", sender="claire@example.com"), None),
+    ("what a receive takes is for the workflow", {"a": APPROVAL, "i": INPUT}, reply(text="Hm"), None),
+    ("nobody is told when on holiday", {"a": APPROVAL}, reply(text="Away", more="Auto-Submitted: auto-replied"), None),
+    ("about a decided approval there is nothing to say", {"b": OTHER}, reply(FIRST, "Hm"), None),
+]
+
+
+@pytest.mark.parametrize(("rule", "waits", "raw", "told"), UNTOLD, ids=[row[0] for row in UNTOLD])
+def test_whoever_was_asked_and_says_neither_yes_nor_no_is_told(
+    rule: str, waits: dict[str, fold.Wait], raw: bytes, told: str | None
+) -> None:
+    """Decision 10; and a notice to the wrong one, or to a program, would do harm."""
+    assert no_answer_to(ledger(**waits), scan(raw)) == told, rule

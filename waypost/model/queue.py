@@ -38,6 +38,9 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     attempt: int = 0
     """Claims so far that ended with their generation; a claim's own number is in its file's name."""
 
+    told: CallId | UnsetType = UNSET
+    """The approval that it is no answer to, as its sender was told by a notice."""
+
     # Entries on hold:
     held: str | UnsetType = UNSET
     """When it was put on hold, ISO 8601 UTC; kept when it was rejected from there, gone when it was let in."""
@@ -77,14 +80,27 @@ def id_text(message_id: bytes) -> tuple[str, bool]:
 
 
 class Outgoing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """An outbox entry; the message's bytes lie in the run's blobs under ``sha256``."""
+    """An outbox entry: a call's mail, whose bytes lie in the run's blobs under ``sha256``, or a notice of the host's.
+
+    A notice belongs to no run: it is ``about`` a mail, and its bytes are its ``message``.
+    """
 
     ordinal: int
-    run: RunId
-    call: CallId
+    run: RunId = RunId("")
+    call: CallId = CallId("")
     message_id: str
     to: tuple[str, ...]
     sha256: str
+
+    # Notices only:
+    about: int = 0
+    """Arrival of the mail whose sender is told; 0 for a call's mail."""
+    message: str = ""
+
+    @property
+    def key(self) -> str:
+        """What the entry is filed under: SHA-256 (hex) of its message id."""
+        return message_key(self.message_id.encode())
 
 
 _entries = msgspec.json.Decoder(Entry)
