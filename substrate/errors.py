@@ -4,7 +4,12 @@ Each error says what, where and what to do next, and carries the parts as fields
 guessing: a repository that can't be read as written is left exactly as it is.
 """
 
+import errno as numbers
+
 from waypost.model.errors import WaypostError
+
+_FULL = (numbers.ENOSPC, numbers.EDQUOT)
+"""Ends by itself when there is space; any other error is the disk's own."""
 
 
 class SubstrateError(WaypostError):
@@ -107,6 +112,7 @@ class FlushFailed(SubstrateError):
         self.path = path
         self.reason = reason
         self.errno = errno
+        self.fault = None if errno in _FULL else "disk"
 
 
 class ArchiveFailed(SubstrateError):

@@ -85,8 +85,12 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class ActorEnded:
-    """To the parent, once, whichever way the actor ended. ``failure`` is None for a clean stop."""
+    """To the parent, once, whichever way the actor ended. ``failure`` is None for a clean stop.
+
+    ``fault`` is the failure's kind where it has one, as ``WaypostError`` says: what a new start may not mend.
+    """
 
     name: str
     incarnation: int
     failure: str | None
+    fault: str | None = None

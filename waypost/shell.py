@@ -159,7 +159,8 @@ class Shell(pykka.ThreadingActor):
             reason = ActorBroken(f"{self.name}: {failure!r}") if failure else pykka.ActorDeadError(self.name)
             self._reply(token, reason)
         self._refuse_unread()
-        tell(self._parent, ActorEnded(self.name, self.incarnation, repr(failure) if failure else None))
+        fault = failure.fault if isinstance(failure, WaypostError) else None
+        tell(self._parent, ActorEnded(self.name, self.incarnation, repr(failure) if failure else None, fault))
 
     def _refuse_unread(self) -> None:
         # What pykka does for its asks when the loop ends, for our questions; the others are left to it, in order.

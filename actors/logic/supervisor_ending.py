@@ -43,6 +43,9 @@ from substrate.messages import Outcome, Withheld
 from waypost.acting import ActorEnded, Next, Reply, Tell
 from waypost.model.times import Now
 
+_DISK_FAULTS = 2
+"""So often may the disk fail the repository's writer: the first time, what is good is copied and read back."""
+
 
 def opening(books: Books, early: tuple[Early, ...]) -> Next[State]:
     """Begin, or begin anew: a substrate, which opens its repository."""
@@ -88,7 +91,7 @@ def ended(setup: Setup, state: State, end: ActorEnded, now: Now) -> Next[State]:
                 return Next(replace(state, left=left))  # it failed while it waited for its turn
             return wind(setup, state.books, left, state.then, now)
         case _:
-            return _fault(setup, state, role, end.failure or "it ended unasked", now)
+            return _fault(setup, state, role, end, now)
 
 
 def wind(
@@ -140,14 +143,20 @@ def _afterwards(books: Books, then: Again | Over | Lost) -> Next[State]:
             assert_never(then)
 
 
-def _fault(setup: Setup, state: State, role: Role, failure: str, now: Now) -> Next[State]:
-    limits = setup.limits
+def _fault(setup: Setup, state: State, role: Role, end: ActorEnded, now: Now) -> Next[State]:
+    limits, failure = setup.limits, end.failure or "it ended unasked"
     recent = (*(at for at in state.books.faults if now.mono - at < limits.actor_window), now.mono)
-    books = replace(state.books, faults=recent)
+    by_disk = role is Role.SUBSTRATE and end.fault == "disk"
+    disk_faults = state.books.disk_faults + by_disk
+    books = replace(state.books, faults=recent, disk_faults=disk_faults)
     early = state.early if isinstance(state, Opening) else ()
     before: tuple[Effect, ...] = ()
     then: Again | Lost = Again(f"the {role} failed: {failure}", early)
-    if len(recent) >= limits.actor_failures:
+    if by_disk and disk_faults >= _DISK_FAULTS:
+        # Once, what is good was saved by copying it; a disk that fails again is an operator's to judge (storage §2).
+        then = Lost("storage-failed", f"the disk failed again: {failure}; check it, then start the host again")
+        before = withhold(forwards(early), then.message)
+    elif len(recent) >= limits.actor_failures:
         often = f"{len(recent)} actors failed within {limits.actor_window:g} s, the last one was the {role}: {failure}"
         then = Lost("host-fault", f"{often}; see the host's log, then start it again")
         before = withhold(forwards(early), then.message)

@@ -60,6 +60,8 @@ class Books:
     """Forwarded and not answered yet, by correlation."""
     faults: tuple[float, ...] = ()
     """When actors failed lately, in monotonic seconds."""
+    disk_faults: int = 0
+    """How often the disk has failed the repository's writer, in this supervisor's life."""
     exits: int = 0
     """Of children, unexpected, since the last stable time."""
 

@@ -28,6 +28,7 @@ from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.child_stage import alive, eventually
 from waypost.testing.childhood import CODE
+from waypost.testing.disks import LapsingDisk
 from waypost.testing.listener import Listener
 from waypost.testing.scripted_child import plain, scripted
 from waypost.testing.supervision import a_spec
@@ -66,7 +67,9 @@ class Deployment:
         self.host, self.stream = Listener(), Listener()
         self.supervisors: list[Ref] = []
 
-    def start(self, prefix: tuple[str, ...], *, limits: Limits = LIMITS, code: str = CODE) -> Ref:
+    def start(
+        self, prefix: tuple[str, ...], *, limits: Limits = LIMITS, code: str = CODE, disk: Disk | None = None
+    ) -> Ref:
         """Begin to supervise."""
         ports = Ports(
             data=self.data,
@@ -75,7 +78,7 @@ class Deployment:
             clock=self.clock,
             wires=self.wires,
             limits=limits,
-            disk=Disk(),
+            disk=disk or Disk(),
         )
         command = ChildCommand(
             python=sys.executable, arguments=(), environment=os.environ, output=lambda _: None, argv_prefix=prefix
@@ -285,6 +288,26 @@ def test_three_failures_in_a_minute_leave_it_down(deployment: Deployment) -> Non
     answer = request(deployment.supervisors[0], Forward(mail(1)), timeout=PATIENCE)
     assert isinstance(answer, Withheld)
     assert "host-fault" in answer.reason
+
+
+def test_a_disk_that_fails_twice_leaves_the_storage_failed(deployment: Deployment, tmp_path: Path) -> None:
+    """The first failed sync costs a restart and nothing acknowledged; the second one is an operator's to judge."""
+    disk = LapsingDisk(tmp_path / "record")
+    supervisor = deployment.start(scripted(SERVE), disk=disk)
+    deployment.until("running")
+    first = deployment.enqueue(1)
+    disk.armed = True
+    assert isinstance(request(supervisor, Forward(mail(2)), timeout=PATIENCE), Withheld)
+    deployment.until("running")
+    second = deployment.enqueue(2)
+    assert (second.outcome, second.arrival) == ("enqueued", first.arrival + 1)
+    disk.armed = True
+    assert isinstance(request(supervisor, Forward(mail(3)), timeout=PATIENCE), Withheld)
+    assert "storage-failed: the disk failed again" in deployment.until("down").reason
+    answer = request(supervisor, Forward(mail(4)), timeout=PATIENCE)
+    assert isinstance(answer, Withheld)
+    assert "storage-failed" in answer.reason
+    disk.close()
 
 
 def test_a_stop_ends_everything_in_order_and_a_new_start_finds_all_of_it(deployment: Deployment) -> None:

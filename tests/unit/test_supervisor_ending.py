@@ -101,6 +101,20 @@ def test_three_failures_in_a_minute_leave_the_deployment_down() -> None:
     assert following.state.then.reason == "host-fault"
 
 
+def test_a_disk_that_fails_again_leaves_the_storage_failed() -> None:
+    """The first time the good flushes are saved by a copy; the second time it is an operator's turn (storage §2)."""
+    failed = replace(ended(Role.SUBSTRATE), fault="disk")
+    first = step(RUNNING, failed).state
+    assert isinstance(first.then, Again)
+    again = replace(RUNNING, books=replace(first.books, faults=()))
+    following = step(step(again, Asked(5, Forward(MAIL))).state, failed)
+    assert isinstance(following.state.then, Lost)
+    assert following.state.then.reason == "storage-failed"
+    assert Reply(5, Withheld("the repository's writer failed: boom")) in following.effects
+    assert isinstance(step(again, ended(Role.SUBSTRATE)).state.then, Again), "another fault isn't the disk's"
+    assert isinstance(step(again, replace(ended(Role.DISPATCH), fault="disk")).state.then, Again)
+
+
 def test_failures_long_ago_do_not_count() -> None:
     """Three in a year are bad luck."""
     state = replace(RUNNING, books=replace(BOOKS, faults=(1.0, 40.0)))

@@ -10,6 +10,9 @@ class WaypostError(Exception):
     ``hint`` names what to do next, in one line; the command line prints it under the message.
     """
 
+    fault: str | None = None
+    """A fault of the world that whoever starts an actor again must know by name (``disk``); None for all others."""
+
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message

@@ -72,6 +72,32 @@ class RecordingDisk(Disk):
         os.close(self._record)
 
 
+class LapsingDisk(RecordingDisk):
+    """Fails a sync of a journal once, when ``armed``, and then says of the same file that all is well.
+
+    As a real system does: it reports a failed sync once, shows what was written ever after, and has it no longer on the
+    disk. So nothing more of that file counts as durable, whatever is synced. Not counted down: it may be armed again.
+    """
+
+    def __init__(self, record: str | Path) -> None:
+        super().__init__(record)
+        self.armed = False
+        self._lapsed: set[str] = set()
+
+    def sync_data(self, descriptor: int, path: str, size: int) -> None:
+        """Sync, or fail once."""
+        if self.armed and path.endswith(".jpack"):
+            self.armed = False
+            self._lapsed.add(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        super().sync_data(descriptor, path, size)
+
+    def synced(self, path: str, size: int) -> None:
+        """Note it, unless the file has failed."""
+        if path not in self._lapsed:
+            super().synced(path, size)
+
+
 def power_cut(repository: str | Path, record: str | Path, target: str | Path) -> None:
     """Copy a repository as a power cut would have left it: each journal only as far as a sync has returned.
 
