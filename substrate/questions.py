@@ -67,24 +67,11 @@ def answer(index: Index, question: Question) -> Value | Refused:
 
 def read_log(index: Index, question: ReadLog) -> LogPage | Refused:
     """Events after a seq, as many as fit, at least one; with the run's grants. Refused with code ``no-run``."""
-    last = runlog.last_seq(index, question.run)
+    events, last = runlog.page(index, question.run, after=question.after, limit=question.limit)
     if not last:
         return Refused("no-run", f"there is no run {question.run}")
-    events = page(runlog.events(index, question.run, after=question.after), question.limit)
     grants = runlog.find_grants(index, question.run) or b""
     return LogPage(question.run, events, last, grants)
-
-
-def page(events: Iterable[bytes], limit: int) -> tuple[bytes, ...]:
-    """The first events that together have at most ``limit`` bytes; the first one goes in whatever its size."""
-    taken: list[bytes] = []
-    size = 0
-    for raw in events:
-        size += len(raw)
-        if taken and size > limit:
-            break
-        taken.append(raw)
-    return tuple(taken)
 
 
 def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | Refused:
@@ -133,7 +120,7 @@ def _line(index: Index, run: RunId, entry: Entry | None) -> tuple[RunLine, int]:
     if past is not None:
         return past.line, past.arrival
     if entry is None or runlog.is_sealed(index, run):
-        told = runlog.summary(index, run)
+        told = index.summary(run)
         line = RunLine(run=run, state=told.outcome, started=told.started, changed=told.changed, seq=told.seq)
         return line, told.arrival
     line = RunLine(

@@ -93,11 +93,11 @@ class Reader:
 
     def page(self, run: RunId, *, after: int = 0, limit: int) -> LogPage:
         """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Raises NoSuchRun."""
-        last = runlog.last_seq(self._view, run)
+        events, last = runlog.page(self._view, run, after=after, limit=limit)
         if not last:
             raise NoSuchRun(run)
         grants = runlog.find_grants(self._view, run) or b""
-        return LogPage(run, questions.page(self.log(run, after=after), limit), last, grants)
+        return LogPage(run, events, last, grants)
 
     def blob(self, run: RunId, sha256: str) -> bytes | None:
         """A value over the inline limit, by its hash; None where there is none."""

@@ -4,7 +4,8 @@ Pure over a ``Tree`` (two functions: read a file, list a directory), so the writ
 a test are read by the same lines. What is handed out are the stored bytes, unchanged; a gap is reported, never closed.
 """
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -135,13 +136,17 @@ def blobs_of(tree: Tree, run: RunId) -> Iterator[str]:
             yield from tree.entries(f"{root}/{first}/{second}")
 
 
-def last_seq(tree: Tree, run: RunId) -> int:
-    """The seq of a run's newest event, without folding its log; 0 for a run that isn't there."""
-    log = tree.read(layout.sealed_log_path(run))
-    if log is not None:
-        return log.count(b"\n")
+def page(tree: Tree, run: RunId, *, after: int, limit: int) -> tuple[tuple[bytes, ...], int]:
+    """The events above ``after`` that together have at most ``limit`` bytes, at least one; and the newest seq.
+
+    Nothing is folded. A page of a sealed log costs reading the whole of it. (), 0 for a run that isn't there.
+    """
+    if is_sealed(tree, run):
+        lines = _lines(tree, layout.sealed_log_path(run))
+        return _fitting(itertools.islice(lines, after, None), limit), len(lines)
     names = tree.entries(layout.events_dir(run))
-    return layout.parse_number(names[-1].removesuffix(".json")) if names else 0
+    last = layout.parse_number(names[-1].removesuffix(".json")) if names else 0
+    return _fitting(events(tree, run, after=after), limit), last
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,17 @@ def load(tree: Tree, run: RunId, note: Callable[[ev.AnyEvent], None] = lambda _e
     if not seq:
         return ABSENT
     return Known(state, seq, prev, 0 if is_sealed(tree, run) else folded_events(tree, run), changed)
+
+
+def _fitting(raws: Iterable[bytes], limit: int) -> tuple[bytes, ...]:
+    taken: list[bytes] = []
+    size = 0
+    for raw in raws:
+        size += len(raw)
+        if taken and size > limit:
+            break
+        taken.append(raw)
+    return tuple(taken)
 
 
 def _depth(count: str) -> int:

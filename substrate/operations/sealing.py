@@ -20,9 +20,6 @@ from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, message_key
 
-_OF_MAIL = (b"RunStarted", b"SignalReceived", b"MailQueued")
-"""What an event that names a mail has in its bytes: most have not, and needn't be decoded."""
-
 STEP = 4 * 1024 * 1024
 """Bytes of values after which a commit takes no more of them; so it holds at most this and one value."""
 
@@ -76,7 +73,8 @@ def thread_of(run: RunId, raws: Iterable[bytes]) -> Thread:
     after: RunId | None = None
     keys: dict[str, None] = {}
     for raw in raws:
-        if not any(kind in raw for kind in _OF_MAIL):
+        # Most events name no mail and needn't be decoded.
+        if not (b"RunStarted" in raw or b"SignalReceived" in raw or b"MailQueued" in raw):
             continue
         try:
             event = ev.decode(raw)
