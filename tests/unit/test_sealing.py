@@ -260,6 +260,7 @@ def test_runs_are_listed_newest_first_and_no_more_are_read_than_listed() -> None
         desk.fold_away()
     live = desk.start(message("live@x"))
     desk.enqueue(message("queued@x"))
+    desk.check()
     lines = answer(desk.index, ReadRuns(limit=6))
     assert isinstance(lines, tuple)
     assert [(line.run, line.state) for line in lines[1:]] == [
