@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,22 +85,33 @@ def test_a_death_at_any_point_loses_nothing(template: tuple[Path, int, int], tmp
         shutil.rmtree(repository)
 
 
-def test_a_second_death_in_recovery_loses_nothing(template: tuple[Path, int, int], tmp_path: Path) -> None:
-    """Recovery may be killed at any of its points, and again, and still goes on."""
+def die_twice(template: tuple[Path, int, int], folder: Path, step: int, seconds: range) -> None:
+    """Die at every ``step``-th point, then at each of the ``seconds`` of what recovers from that."""
     source, opened, total = template
-    crashed = tmp_path / "crashed.git"
-    for first in range(opened + 2, total, 9):
+    crashed = folder / "crashed.git"
+    for first in range(opened + 2, total, step):
         shutil.rmtree(crashed, ignore_errors=True)
         shutil.copytree(source, crashed)
         acknowledged: list[int] = []
         with pytest.raises(Died):
             script(Store.open(crashed, key=KEY, disk=DyingDisk(first), limits=LIMITS), acknowledged)
-        for second in (1, 2, 4, 6, 9, 12, 15):
-            try:
-                Store.open(crashed, key=KEY, disk=DyingDisk(second), limits=LIMITS).abandon()
-            except Died:
-                continue
+        for second in seconds:
+            with suppress(Died):
+                Store.open(crashed, key=KEY, disk=DyingDisk(second, half=second % 2 == 0), limits=LIMITS).abandon()
         check(crashed, acknowledged)
+
+
+def test_a_second_death_in_recovery_loses_nothing(template: tuple[Path, int, int], tmp_path: Path) -> None:
+    """Recovery may be killed at any of its points, and again, and still goes on."""
+    die_twice(template, tmp_path, 9, range(1, 30, 4))
+
+
+@pytest.mark.torture
+def test_no_two_deaths_lose_anything(template: tuple[Path, int, int], tmp_path: Path) -> None:
+    """The whole grid; each second death alone after each first one."""
+    _, _, total = template
+    for second in range(1, 36):
+        die_twice(template, tmp_path, 1 if total < 90 else 2, range(second, second + 1))
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
@@ -107,9 +119,21 @@ def test_an_error_at_any_point_breaks_the_store_and_loses_nothing(
     template: tuple[Path, int, int], tmp_path: Path, error: int
 ) -> None:
     """A failed write is never retried on the same file: the store refuses everything, and can be opened again."""
+    fail_at_points(template, tmp_path, error, 5)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_no_error_at_all_loses_anything(template: tuple[Path, int, int], tmp_path: Path, error: int) -> None:
+    """The whole grid."""
+    fail_at_points(template, tmp_path, error, 1)
+
+
+def fail_at_points(template: tuple[Path, int, int], folder: Path, error: int, step: int) -> None:
+    """Fail at every ``step``-th point."""
     source, opened, total = template
-    for at in range(1, total + 1, 3):
-        repository = tmp_path / f"{at}.git"
+    for at in range(1, total + 1, step):
+        repository = folder / f"{at}.git"
         shutil.copytree(source, repository)
         acknowledged: list[int] = []
         store: Store | None = None

@@ -5,7 +5,7 @@ import logging
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from substrate.packindex import PackIndex
 from substrate.readview import open_readonly
 from substrate.store import Store
 from waypost.model.limits import DEFAULT, Limits
-from waypost.testing.disks import Died, DyingDisk, FailingDisk
+from waypost.testing.disks import Died, DyingDisk, FailingDisk, HookedDisk
 from waypost.testing.stores import files_of, fresh_store, fsck, git, put
 
 KEY = SigningKey.generate()
@@ -160,27 +160,11 @@ def merging(repository: Path, disk: Disk) -> Store:
 def points(template: Path, folder: Path) -> range:
     """The points that lie within the merge."""
     shutil.copytree(template, folder / "count.git")
-    disk = NamingDisk()
+    disk = HookedDisk()
     merging(folder / "count.git", disk)
     named = [at for at, (_, path) in enumerate(disk.passed, 1) if "merge.pack" in path]
     last = max(at for at, (operation, path) in enumerate(disk.passed, 1) if operation == "unlink" and "/pack/" in path)
     return range(named[0], last + 2)
-
-
-class NamingDisk(Disk):
-    """Remembers the points that were passed, and calls a hook at each."""
-
-    def __init__(self, hook: Callable[[int, str, str], None] | None = None) -> None:
-        super().__init__()
-        self.passed: list[tuple[str, str]] = []
-        self.hook = hook
-
-    def point(self, operation: str, path: str) -> None:
-        """Note it, and tell the hook."""
-        super().point(operation, path)
-        self.passed.append((operation, path))
-        if self.hook is not None:
-            self.hook(self.points, operation, path)
 
 
 def check(repository: Path, expected: dict[str, bytes]) -> None:
@@ -281,7 +265,7 @@ def test_damage_is_never_copied_under_a_fresh_checksum(
 def test_the_bytes_of_a_step_are_bounded(template: Path, tmp_path: Path) -> None:
     """Between two steps others write: no step writes more than half a megabyte, or syncs twice."""
     shutil.copytree(template, tmp_path / "r.git")
-    disk = NamingDisk()
+    disk = HookedDisk()
     store = Store.open(tmp_path / "r.git", key=KEY, disk=disk, limits=replace(DEFAULT, seal_bytes=64 * 1024))
     while store.merging:
         before = len(disk.passed)

@@ -8,6 +8,7 @@ is durable in a file beside the repository, so that a test in another process ca
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from substrate.disk import Disk
@@ -54,6 +55,22 @@ class FailingDisk(Disk):
         takes_space = operation in {"create", "reserve", "write-file", "mkdir", "link"}
         if self.points == self.at or (self.lasting and self.points > self.at and takes_space):
             raise OSError(self.error, os.strerror(self.error), path)
+
+
+class HookedDisk(Disk):
+    """Remembers the points that were passed, and is held at each while a hook runs: (number, operation, path)."""
+
+    def __init__(self, hook: Callable[[int, str, str], None] | None = None) -> None:
+        super().__init__()
+        self.passed: list[tuple[str, str]] = []
+        self.hook = hook
+
+    def point(self, operation: str, path: str) -> None:
+        """Note it, and call the hook."""
+        super().point(operation, path)
+        self.passed.append((operation, path))
+        if self.hook is not None:
+            self.hook(self.points, operation, path)
 
 
 class RecordingDisk(Disk):
