@@ -29,15 +29,15 @@ class Thread:
 class Archive(Protocol):
     """The same of all sealed runs, somewhere else than in memory."""
 
-    def run_of(self, key: str) -> RunId | None:
+    def run_of(self, key: str, /) -> RunId | None:
         """The sealed run that the message with this key belongs to."""
         ...
 
-    def root_of(self, run: RunId) -> RunId | None:
+    def root_of(self, run: RunId, /) -> RunId | None:
         """The first run of the thread that this sealed run is in; None for one that isn't in the archive."""
         ...
 
-    def newest_of(self, root: RunId) -> RunId | None:
+    def newest_of(self, root: RunId, /) -> RunId | None:
         """The newest sealed run of the thread that began with ``root``, itself excepted."""
         ...
 
