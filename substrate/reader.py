@@ -52,6 +52,8 @@ class Reader:
 
     def __init__(self, view: ReadView, limits: Limits = DEFAULT) -> None:
         self._view, self._limits = view, limits
+        # Whoever reads page by page reads one log to its end.
+        self._sealed = functools.lru_cache(maxsize=1)(functools.partial(runlog.sealed_events, view))
 
     @classmethod
     def open(cls, path: str | Path, key: PublicKey) -> "Reader":
@@ -93,7 +95,7 @@ class Reader:
 
     def page(self, run: RunId, *, after: int = 0, limit: int) -> LogPage:
         """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Raises NoSuchRun."""
-        events, last = runlog.page(self._view, run, after=after, limit=limit)
+        events, last = runlog.page(self._view, run, after=after, limit=limit, remembered=self._sealed)
         if not last:
             raise NoSuchRun(run)
         grants = runlog.find_grants(self._view, run) or b""

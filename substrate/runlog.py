@@ -84,8 +84,7 @@ def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
     Raises Damaged where a file of the log is missing.
     """
     if is_sealed(tree, run):
-        lines = _lines(tree, layout.sealed_log_path(run))
-        yield from lines[after:]
+        yield from sealed_events(tree, run)[after:]
         return
     folded = folded_events(tree, run)
     first = after - after % layout.FAN + 1
@@ -136,17 +135,25 @@ def blobs_of(tree: Tree, run: RunId) -> Iterator[str]:
             yield from tree.entries(f"{root}/{first}/{second}")
 
 
-def page(tree: Tree, run: RunId, *, after: int, limit: int) -> tuple[tuple[bytes, ...], int]:
+def page(
+    tree: Tree, run: RunId, *, after: int, limit: int, remembered: Callable[[RunId], list[bytes]] | None = None
+) -> tuple[tuple[bytes, ...], int]:
     """The events above ``after`` that together have at most ``limit`` bytes, at least one; and the newest seq.
 
-    Nothing is folded. A page of a sealed log costs reading the whole of it. (), 0 for a run that isn't there.
+    Nothing is folded. A page of a sealed log costs reading the whole of it, unless that is ``remembered``: by a cache
+    of ``sealed_events``. (), 0 for a run that isn't there.
     """
     if is_sealed(tree, run):
-        lines = _lines(tree, layout.sealed_log_path(run))
+        lines = sealed_events(tree, run) if remembered is None else remembered(run)
         return _fitting(itertools.islice(lines, after, None), limit), len(lines)
     names = tree.entries(layout.events_dir(run))
     last = layout.parse_number(names[-1].removesuffix(".json")) if names else 0
     return _fitting(events(tree, run, after=after), limit), last
+
+
+def sealed_events(tree: Tree, run: RunId) -> list[bytes]:
+    """The whole log of a sealed run. Raises Damaged."""
+    return _lines(tree, layout.sealed_log_path(run))
 
 
 @dataclass(frozen=True, slots=True)
