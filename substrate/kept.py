@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from substrate import layout
 from substrate.errors import Damaged
 from substrate.messages import Kept, ReadHold, ReadRejected, RejectedPage
+from substrate.operations.buckets import watermark
 from substrate.runlog import Tree
 from substrate.state import State
 from waypost.model import mail
@@ -27,7 +28,8 @@ def rejected(tree: Tree, address: str, state: State, question: ReadRejected) -> 
     found: list[Kept] = []
     looked = 0
     bucket, at = question.cursor or (state.bucket, 0)
-    while bucket >= 0:
+    first = watermark(tree, address).first
+    while bucket >= first:
         directory = layout.bucket_dir(address, bucket)
         for name in tree.entries(directory):
             if int(name, 16) < at:

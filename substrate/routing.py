@@ -108,6 +108,10 @@ class Threads:
         root = self.root(run)
         return _newest(self._newest.get(root), self._archive.newest_of(root), run)
 
+    def unsealed(self, key: str) -> RunId | None:
+        """The run that the message with this key belongs to, itself, if it isn't sealed."""
+        return self._runs.get(bytes.fromhex(key))
+
     def root(self, run: RunId) -> RunId:
         """The first run of the thread that this one is in: itself, where it follows none."""
         return self._root.get(run) or self._archive.root_of(run) or run

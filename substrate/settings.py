@@ -5,7 +5,9 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from substrate.errors import WrongOwner
 from substrate.routing import Runs
+from substrate.state import decode_format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,16 @@ class Settings:
     runs: Runs = "thread"
     message_id: Callable[[str], str] = field(repr=False)
     """From a call's idempotency key; see ``message_ids``."""
+
+
+def check_owner(path: str, raw: bytes, settings: Settings) -> None:
+    """A repository is one deployment's, and its queue one address's: another name or address is not guessed at.
+
+    ``raw`` is its ``format.json``. Raises WrongOwner.
+    """
+    found = decode_format(raw)
+    if (found.deployment, found.address) != (settings.deployment, settings.address):
+        raise WrongOwner(path, f"{found.deployment} at {found.address}", f"{settings.deployment} at {settings.address}")
 
 
 def message_ids(mail_key: bytes, address: str) -> Callable[[str], str]:

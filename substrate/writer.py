@@ -19,7 +19,7 @@ from substrate import layout, questions
 from substrate import state as files
 from substrate.archive import ArchiveFile
 from substrate.disk import Disk
-from substrate.errors import Damaged, SubstrateError, WrongOwner
+from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
 from substrate.index import Index
 from substrate.keys import SigningKey
@@ -50,8 +50,9 @@ from substrate.messages import (
     Withheld,
 )
 from substrate.operations import Change, Context, Hold, Settled, decide
+from substrate.operations.buckets import drop_oldest, due, watermark
 from substrate.operations.sealing import seal_run
-from substrate.settings import Settings
+from substrate.settings import Settings, check_owner
 from substrate.store import Store
 from waypost.acting import Reply, Tell
 from waypost.model import events as ev
@@ -86,6 +87,9 @@ class To:
 
 Effect: TypeAlias = Reply | Tell | Again | Wake
 
+DROP_PAUSE = 86_400.0
+"""Seconds of uptime between two looks for buckets that may be dropped."""
+
 _log = logging.getLogger(__name__)
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
@@ -112,6 +116,9 @@ class Writer:
         self._may_fold = len(index.finished)
         """So many of the finished runs, the first ones, have all of their log on disk."""
         self._fold_asked = False
+        self._may_drop = 0
+        """So many buckets of consumed entries may go by now."""
+        self._drop_again = 0.0
         self._wake_at: float | None = None
         self._merge_at: float | None = None
         self._room = store.room
@@ -140,7 +147,7 @@ class Writer:
             store = Store.open(path, key=key, disk=disk, limits=limits)
         archive: ArchiveFile | None = None
         try:
-            _check_owner(store, settings)
+            check_owner(store.path, store.read(layout.FORMAT) or b"", settings)
             archive = ArchiveFile.open(Path(Folder(str(path)).archive), store, store.directory_id(layout.SEALED))
             index = Index(store, settings.address, limits, archive)
         except BaseException:
@@ -148,7 +155,9 @@ class Writer:
             if archive is not None:
                 archive.close()
             raise
-        return cls(store, index, archive, settings, limits, store.repository_id)
+        writer = cls(store, index, archive, settings, limits, store.repository_id)
+        writer._look_for_old(now)
+        return writer
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -207,23 +216,31 @@ class Writer:
         if self._store.wants_seal(now.mono):
             yield Again(Idle())  # in a turn of its own: these answers go first
         self._may_fold = len(self._index.finished)
+        if now.mono >= self._drop_again:
+            self._look_for_old(now)
         yield from self.sweep()
         if self._wake_at is None:
             yield self._wake(now)
 
     def sweep(self) -> Iterator[Effect]:
-        """Come back to seal a finished run, if there is one; also asked at the start, for what a crash left."""
-        if self._may_fold and not self._fold_asked:
+        """Come back to seal a finished run or drop an old bucket; also asked at the start, for what a crash left."""
+        if (self._may_fold or self._may_drop) and not self._fold_asked:
             self._fold_asked = True
             yield _FOLD_AWAY
 
     def fold_away(self, now: Now) -> Iterator[Effect]:
         """Seal the run that has been finished longest, or a part of it; the flush after it comes for the next.
 
+        When there is none, the oldest bucket of consumed entries is dropped, if its time has come.
         On a full disk that waits; a run that can't be read stays where it is. Raises ArchiveFailed.
         """
         self._fold_asked = False
-        if not self._may_fold or self._scarce:
+        if self._scarce:
+            return
+        if not self._may_fold:
+            if self._may_drop:
+                self._may_drop -= 1
+                yield from self._commit(drop_oldest(self._index, self._context(now)), now)
             return
         run = next(iter(self._index.finished))
         try:
@@ -243,6 +260,12 @@ class Writer:
             self._may_fold -= 1
         yield from self._commit(decided, now)
         self._archive.stamp(self._store.directory_id(layout.SEALED))
+
+    def _look_for_old(self, now: Now) -> None:
+        """Which buckets may go: asked at the start and once in 24 hours of uptime, so a clock's jump costs a day."""
+        mark = watermark(self._index, self._settings.address)
+        self._may_drop = due(mark, now.wall, self._limits.retention)
+        self._drop_again = now.mono + DROP_PAUSE
 
     def idle(self, now: Now) -> Iterator[Effect]:
         """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""
@@ -370,15 +393,6 @@ def _answered(to: To, result: Result) -> Iterator[Effect]:
         yield Reply(to.token, result)
     elif to.ref is not None:
         yield Tell(to.ref, Outcome(to.correlation, result))
-
-
-def _check_owner(store: Store, settings: Settings) -> None:
-    """A repository is one deployment's, and its queue one address's: another name or address is not guessed at."""
-    found = files.decode_format(store.read(layout.FORMAT) or b"")
-    if (found.deployment, found.address) != (settings.deployment, settings.address):
-        raise WrongOwner(
-            store.path, f"{found.deployment} at {found.address}", f"{settings.deployment} at {settings.address}"
-        )
 
 
 def _random() -> bytes:

@@ -5,7 +5,8 @@
     intake      enqueue, claim, release, reject, begin a generation
     hold        mail that an operator must look at: onto hold, and off it
     placing     which run a mail is for
-    buckets     where consumed entries go
+    known_ids   whether a mail was accepted before
+    buckets     where consumed entries go, and when they are dropped
     take_up     a mail and its effect in one commit
     outbox      mail that leaves
     answering   how it names what it answers

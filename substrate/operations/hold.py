@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from substrate import layout
 from substrate.messages import Accepted, Consumed, Held, Queued, Refused, RejectHeld, ReleaseHeld
-from substrate.operations.buckets import rejecting, state_file
+from substrate.operations.buckets import files_after, rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, View
 from substrate.operations.notices import rejection
 from substrate.operations.placing import placed
@@ -27,7 +27,7 @@ def own_id(gist: Gist) -> bytes:
     return b" sha256:" + gist.bare_sha256.encode()
 
 
-def hold_clash(view: View, raw: bytes, gist: Gist, first: Entry, context: Context) -> Change:
+def hold_clash(view: View, raw: bytes, gist: Gist, first: Accepted, context: Context) -> Change:
     """Accept a mail whose id ``first`` has, and put it on hold. Value: ``Accepted``."""
     arrival = view.state.arrival
     state = msgspec.structs.replace(view.state, arrival=arrival + 1)
@@ -105,7 +105,7 @@ def reject_held(view: View, operation: RejectHeld, context: Context) -> Decided:
     entry = view.on_hold.get(operation.arrival)
     if entry is None:
         return _not_held(operation.arrival)
-    told = rejection(view, rejecting(view.state, context), entry, entry.why or "", context)
+    told = rejection(view, rejecting(view, entry.key, context), entry, entry.why or "", context)
     marked = msgspec.structs.replace(entry, consumed=context.at, rejected=entry.why)
     return Change(
         author="supervisor",
@@ -113,7 +113,7 @@ def reject_held(view: View, operation: RejectHeld, context: Context) -> Decided:
         puts={
             layout.consumed_path(context.address, told.state.bucket, entry.key): encode(marked),
             **told.puts,
-            **state_file(told.state),
+            **files_after(view, told.state, context),
         },
         deletes=(layout.hold_path(context.address, entry.arrival, entry.key),),
         facts=(Consumed(entry.arrival, None), *told.facts),

@@ -22,14 +22,15 @@ from substrate.messages import (
     Reject,
     Release,
 )
-from substrate.operations.buckets import consumed_at, rejecting, state_file
+from substrate.operations.buckets import files_after, rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, Settled, View
 from substrate.operations.hold import hold_clash, hold_poison, own_id
+from substrate.operations.known_ids import present
 from substrate.operations.notices import rejection
 from substrate.operations.placing import placed
-from waypost.model.ids import Generation, message_key
+from waypost.model.ids import Generation
 from waypost.model.mail import malformed, scan
-from waypost.model.queue import Entry, decode, encode, id_text
+from waypost.model.queue import Entry, encode, id_text
 
 
 def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
@@ -42,13 +43,13 @@ def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
     if why is not None:
         return Refused("malformed", why)
     gist = scan(operation.raw)
-    first = _present(view, message_key(gist.id), context)
-    own = _present(view, message_key(own_id(gist)), context)
-    for entry, where in filter(None, (first, own)):
-        if entry.bare == gist.bare_sha256:
-            return Settled(Accepted("already-present", entry.run, entry.arrival, where))
+    first = present(view, gist.id, context)
+    own = present(view, own_id(gist), context)
+    for found in filter(None, (first, own)):
+        if found.bare == gist.bare_sha256:
+            return Settled(found.accepted)
     if first is not None:
-        return hold_clash(view, operation.raw, gist, first[0], context)
+        return hold_clash(view, operation.raw, gist, first.accepted, context)
     arrival = view.state.arrival
     place, state = placed(view, gist, context)
     identity, base64 = id_text(gist.id)
@@ -117,7 +118,7 @@ def reject(view: View, operation: Reject, context: Context) -> Decided:
     if item is None or not item.claimed:
         return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
     entry = item.queued.entry
-    told = rejection(view, rejecting(view.state, context), entry, operation.code, context)
+    told = rejection(view, rejecting(view, entry.key, context), entry, operation.code, context)
     marked = msgspec.structs.replace(entry, consumed=context.at, rejected=operation.code)
     return Change(
         author="supervisor",
@@ -125,7 +126,7 @@ def reject(view: View, operation: Reject, context: Context) -> Decided:
         puts={
             layout.consumed_path(context.address, told.state.bucket, entry.key): encode(marked),
             **told.puts,
-            **state_file(told.state),
+            **files_after(view, told.state, context),
         },
         deletes=(layout.processing_path(context.address, entry.arrival, entry.key, item.queued.attempt),),
         facts=(Consumed(entry.arrival, None), *told.facts),
@@ -180,16 +181,3 @@ def put_back(item: Item, attempt: int, context: Context) -> tuple[dict[str, byte
         gone,
         Queued(entry, queued.gist, attempt),
     )
-
-
-def _present(view: View, key: str, context: Context) -> tuple[Entry, str] | None:
-    """The mail with this key and where it is, if one was accepted before."""
-    arrival = view.arrival_of(key)
-    if arrival is None:
-        raw = consumed_at(view, key, context)
-        return None if raw is None else (decode(raw), "consumed")
-    held = view.on_hold.get(arrival)
-    if held is not None:
-        return held, "hold"
-    item = view.queue[arrival]
-    return item.queued.entry, "processing" if item.claimed else "inbox"

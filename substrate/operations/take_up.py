@@ -13,7 +13,7 @@ from msgspec import UNSET
 from substrate import layout
 from substrate.messages import Consumed, Fact, Queued, Refused, Start, TakeUp
 from substrate.operations.append import extend
-from substrate.operations.buckets import bucket_for, state_file
+from substrate.operations.buckets import filed, files_after
 from substrate.operations.change import Change, Context, Decided, Item, View
 from substrate.operations.grants import encode_grants, grants
 from substrate.runlog import Known
@@ -93,7 +93,7 @@ def _begin(
         return made
     puts, deletes, facts = _others(view, entry, rerouted, context)
     state = view.state if rerouted is None else msgspec.structs.replace(view.state, run=view.state.run + 1)
-    state = bucket_for(state, context)
+    state = filed(view, state, entry.key, context)
     origin = "" if rerouted is None else f", after {rerouted}"
     return Change(
         author="supervisor",
@@ -103,7 +103,7 @@ def _begin(
             **made.puts,
             layout.grants_path(entry.run): raw_grants,
             **_consumed(entry, state.bucket, context),
-            **state_file(state),
+            **files_after(view, state, context),
         },
         deletes=(_claimed_path(item, context), *deletes, *made.deletes),
         facts=(Consumed(entry.arrival, entry.run), made.fact, *facts),
@@ -128,11 +128,11 @@ def _answer(view: View, item: Item, wait: CallId, decision: ev.Decision | None, 
     made = extend(view, entry.run, before, (event,), context)
     if isinstance(made, Refused):
         return made
-    state = bucket_for(view.state, context)
+    state = filed(view, view.state, entry.key, context)
     return Change(
         author="supervisor",
         subject=f"take up mail {entry.arrival} at {wait} of {entry.run}",
-        puts={**made.puts, **_consumed(entry, state.bucket, context), **state_file(state)},
+        puts={**made.puts, **_consumed(entry, state.bucket, context), **files_after(view, state, context)},
         deletes=(_claimed_path(item, context), *made.deletes),
         facts=(Consumed(entry.arrival, entry.run), made.fact),
         state=state,

@@ -10,10 +10,13 @@ import pytest
 
 from substrate import SigningKey, layout, runlog
 from substrate.messages import Accepted, Append, BeginGeneration, Claim, Enqueue, TakeUp, WorkflowProcess
-from substrate.operations import Settled
+from substrate.operations import Change, Settled
+from substrate.operations.buckets import due, watermark
 from substrate.store import Store
 from waypost.model import events as ev
+from waypost.model.errors import Invalid
 from waypost.model.ids import Generation
+from waypost.model.limits import Limits
 from waypost.model.run import Ended
 from waypost.testing import cases
 from waypost.testing.desk import ADDRESS, REPOSITORY, STARTED, Desk, call, first_files, message
@@ -84,12 +87,18 @@ def duplicate_after_purge_and_restart(desk: Kept) -> None:
 
 
 def window_not_refreshed(desk: Kept) -> None:
-    # Ids are kept from consumption on; nothing is dropped in this build, so no run inside any window.
-    desk.start(M1)
-    for _ in range(48):
+    # The window counts from consumption; a duplicate extends nothing, and finds its mail until the window is over.
+    run = desk.start(M1)
+    desk.append(run, ev.RunFailed(error=ev.Fault(type="X", message="")))
+    for hour in range(8 * 24):
         desk.wall += HOUR
-        desk.refused_again()
-    assert len(runlog.run_ids(desk.store)) == 1
+        if hour % 24 == 0:
+            desk.start(message(f"next{hour}@x"))
+        desk.drop_old()
+        assert desk.refused_again().arrival == 1
+    desk.wall += HOUR  # a week after its bucket was closed
+    assert desk.drop_old() == 1
+    assert isinstance(desk.do(Enqueue(M1)), Change)
 
 
 def crash_before_the_ack(desk: Kept) -> None:
@@ -217,6 +226,23 @@ def redelivery_without_an_id(desk: Kept) -> None:
     assert entries[0].bare == entries[1].bare
 
 
+def prune_above_the_watermark(desk: Kept) -> None:
+    # No operation removes a single entry; a bucket goes whole, and not before its time.
+    desk.start(M1)
+    desk.wall += 25 * HOUR
+    desk.start(message("m2@x"))
+    assert desk.drop_old() == 0
+    before = watermark(desk.index, ADDRESS)
+    assert (before.first, len(before.closed)) == (0, 1)
+    assert due(before, desk.wall + 7 * 24 * HOUR - 1, desk.limits.retention) == 0
+
+
+def no_horizon(_desk: Kept) -> None:
+    for retention in (0, -1, float("nan"), None):
+        with pytest.raises((Invalid, TypeError)):
+            Limits(retention=retention)  # type: ignore[arg-type] # None is one of the row's
+
+
 HANDLERS: dict[str, Callable[[Kept], None]] = {
     "same mail twice": same_mail_twice,
     "duplicate after consumed": duplicate_after_consumed,
@@ -235,13 +261,13 @@ HANDLERS: dict[str, Callable[[Kept], None]] = {
     "recovery adopts a run started in the same millisecond": recovery_in_the_same_millisecond,
     "enqueue while gc runs": enqueue_while_gc_runs,
     "redelivery with new Received headers, no Message-ID": redelivery_without_an_id,
+    "prune above the watermark": prune_above_the_watermark,
+    "retention horizon 0 / negative / None": no_horizon,
 }
 
 NOT_YET = {
-    "prune above the watermark": "no bucket of consumed entries is dropped in this build, so nothing can be pruned",
     "same id in two states": "no operation makes it; checking a whole queue comes with the storage issue (decision 4)",
     "consumed bytes changed": "no operation rewrites an entry; that check comes with the storage issue (decision 4)",
-    "retention horizon 0 / negative / None": "the horizon is not read before buckets are dropped",
 }
 
 

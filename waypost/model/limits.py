@@ -3,7 +3,10 @@
 Durations are seconds, sizes are bytes, unless the name says otherwise.
 """
 
+import math
 from dataclasses import dataclass
+
+from waypost.model.errors import Invalid
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -63,6 +66,8 @@ class Limits:
     """Runs whose folded state is cached beside those that must be in memory."""
 
     # Mail
+    retention: float = 7 * 86_400.0
+    """For how long a consumed mail's id is refused, from its consumption: longer than senders try again."""
     attempts: int = 3
     """Claims of one mail that end with their generation before it goes on hold as ``poison``."""
     mail: int = 32 * MIB
@@ -71,6 +76,11 @@ class Limits:
     # Steps
     retry_first: float = 1.0
     retry_cap: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Raises Invalid: a horizon that is none would let every redelivery start another run."""
+        if not 0 < self.retention < math.inf:
+            raise Invalid(f"retention={self.retention!r} is no horizon", hint="give seconds above 0, such as 604800.0")
 
 
 DEFAULT = Limits()

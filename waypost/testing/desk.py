@@ -24,6 +24,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Change, Context, Decided, Hold, Settled, decide
+from substrate.operations.buckets import drop_oldest, due, watermark
 from substrate.operations.sealing import seal_run, thread_of
 from substrate.routing import Runs, Threads
 from substrate.runlog import Tree
@@ -127,6 +128,13 @@ class Desk:
         else:
             self.tree.apply(change)
         self.index.apply(change)
+
+    def drop_old(self) -> int:
+        """Drop what may go now, as the substrate does at its start and once a day; how many buckets that were."""
+        count = due(watermark(self.index, ADDRESS), self.wall, self.limits.retention)
+        for _ in range(count):
+            self._commit(drop_oldest(self.index, self.context))
+        return count
 
     def fold_away(self) -> RunId | None:
         """Seal the run that has been finished longest, as the substrate does between writes; None when there is none.

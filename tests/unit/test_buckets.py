@@ -1,0 +1,185 @@
+"""How long a consumed mail's id is refused: buckets close, stay for the horizon, and are dropped whole."""
+
+import hashlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from substrate import layout
+from substrate.errors import Damaged
+from substrate.messages import Accepted, Claim, Enqueue, Reject
+from substrate.operations import Settled
+from substrate.operations.buckets import BUCKET_AGE, DIRECTORY_ENTRIES, Watermark, due, watermark
+from waypost.model import events as ev
+from waypost.model.errors import Invalid
+from waypost.model.limits import Limits
+from waypost.model.times import stamp
+from waypost.testing.clock import START
+from waypost.testing.desk import ADDRESS, Desk, Files, message
+
+WEEK = 7 * BUCKET_AGE
+NOTHING = ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"null")))
+
+
+def reject(desk: Desk, name: str) -> None:
+    """Accept a mail and consume it, without a run."""
+    arrival = desk.enqueue(message(name))
+    desk.must(Claim(arrival))
+    desk.must(Reject(arrival, "test"))
+
+
+def days(count: int) -> Desk:
+    """A mail a day, consumed at once: m0@x on the first."""
+    desk = Desk()
+    desk.begin()
+    for day in range(count):
+        reject(desk, f"m{day}@x")
+        desk.wall += BUCKET_AGE
+    desk.wall -= BUCKET_AGE
+    desk.check()
+    return desk
+
+
+@given(
+    st.lists(st.integers(0, 40), max_size=12),
+    st.integers(0, 60),
+    st.floats(0.1, 30, allow_nan=False),
+)
+def test_no_bucket_goes_before_its_time_and_at_most_a_days_at_once(
+    hours: list[int], now: int, retention_days: float
+) -> None:
+    """Whatever the clock said when they were closed, also backwards: nothing younger than the horizon is forgotten."""
+    closed = [START + sum(hours[: n + 1]) * 3_600_000 for n in range(len(hours))]
+    wall = START + now * BUCKET_AGE // 2
+    count = due(Watermark(closed=tuple(map(stamp, closed))), wall, retention_days * 86_400)
+    gone = closed[:count]
+    assert all(at + int(retention_days * BUCKET_AGE) <= wall + 1 for at in gone)
+    assert not gone or gone[-1] - gone[0] < BUCKET_AGE
+    if count < len(closed):
+        following = closed[count]
+        assert following + retention_days * BUCKET_AGE > wall - 1 or following - closed[0] >= BUCKET_AGE
+
+
+def test_an_id_is_refused_for_a_week_after_it_was_consumed_and_then_no_more() -> None:
+    """Longer than senders try again; and what is kept of the past doesn't grow for ever."""
+    desk = days(2)
+    assert watermark(desk.index, ADDRESS) == Watermark(closed=(stamp(desk.wall),))
+    desk.wall += WEEK - 1
+    assert desk.drop_old() == 0
+    assert isinstance(desk.do(Enqueue(message("m0@x"))), Settled)
+    desk.wall += 1
+    assert desk.drop_old() == 1
+    assert desk.changes[-1].subject == "drop bucket 0 of consumed mail"
+    assert watermark(desk.index, ADDRESS) == Watermark(first=1)
+    assert isinstance(desk.do(Enqueue(message("m1@x"))), Settled)
+    assert desk.must(Enqueue(message("m0@x"))).outcome == "enqueued"
+    assert desk.tree.read(layout.mail_path(1)) == message("m0@x")
+    desk.check()
+
+
+def test_a_clock_that_jumps_a_year_costs_one_days_ids_at_each_start() -> None:
+    """And none of the others, when it is put right."""
+    desk = days(5)
+    desk.wall += 365 * BUCKET_AGE
+    assert desk.drop_old() == 1
+    desk.wall -= 365 * BUCKET_AGE
+    assert desk.drop_old() == 0
+    known = [isinstance(desk.do(Enqueue(message(f"m{day}@x"))), Settled) for day in range(5)]
+    assert known == [False, True, True, True, True]
+    desk.check()
+
+
+def test_the_bucket_that_is_open_is_never_dropped() -> None:
+    """It may take an entry at any moment; one that nothing is added to just stays."""
+    desk = days(1)
+    desk.wall += 100 * WEEK
+    assert desk.drop_old() == 0
+    assert isinstance(desk.do(Enqueue(message("m0@x"))), Settled)
+
+
+def test_an_id_that_a_live_run_was_given_is_a_duplicate_at_any_age() -> None:
+    """A run may wait for months; a redelivery of the mail that started it must not start another."""
+    desk = days(1)
+    run = desk.start(message("live@x"))
+    asked = desk.must(Enqueue(message("live@x", text="another")))
+    assert asked.outcome == "on-hold"
+    for day in range(3):
+        desk.wall += WEEK
+        reject(desk, f"later{day}@x")
+        desk.drop_old()
+    assert watermark(desk.index, ADDRESS).first > 0
+    again = desk.do(Enqueue(message("live@x")))
+    assert again == Settled(Accepted("already-present", run, 2, "consumed"))
+    assert desk.must(Enqueue(message("live@x", text="a third"))).outcome == "on-hold"
+    desk.reopen(desk.tree)
+    assert desk.do(Enqueue(message("live@x"))) == again
+
+    desk.append(run, NOTHING)
+    assert desk.must(Enqueue(message("live@x"))).outcome == "enqueued"
+    desk.check()
+
+
+def test_what_a_run_sent_is_no_mail_that_it_was_given() -> None:
+    """A mail of ours that comes back to us by way of a list is one that was never here."""
+    desk = Desk()
+    desk.begin()
+    run = desk.start(message("m1@x"))
+    desk.index.threads.belongs(hashlib.sha256(b"<sent@x>").hexdigest(), run)
+    assert desk.must(Enqueue(message("sent@x"))).outcome == "enqueued"
+
+
+def test_ids_that_are_chosen_to_lie_in_one_directory_close_the_bucket() -> None:
+    """Every directory is bounded, also when somebody computes ids for it."""
+    desk = Desk()
+    desk.begin()
+    made = (f"{number}@x" for number in range(10**9))
+    chosen = (name for name in made if hashlib.sha256(f"<{name}>".encode()).hexdigest().startswith("00"))
+    for _ in range(DIRECTORY_ENTRIES + 1):
+        reject(desk, next(chosen))
+    assert (desk.index.state.bucket, desk.index.state.bucket_entries) == (1, 1)
+    desk.check()
+
+
+def test_buckets_of_before_there_was_a_watermark_count_as_closed_when_the_next_one_closes() -> None:
+    """What is not known of them must not make them go too early."""
+    desk = days(4)
+    assert isinstance(desk.tree, Files)
+    del desk.tree.files[layout.watermark_path(ADDRESS)]
+    desk.reopen(desk.tree)
+    desk.wall += BUCKET_AGE
+    reject(desk, "next@x")
+    assert watermark(desk.index, ADDRESS) == Watermark(closed=(stamp(desk.wall),) * 4)
+    desk.check()
+
+
+def test_a_watermark_that_cannot_be_read_is_damage_and_not_a_fresh_one() -> None:
+    """To guess that nothing was dropped, or everything, would be to guess."""
+    desk = days(2)
+    assert isinstance(desk.tree, Files)
+    desk.tree.files[layout.watermark_path(ADDRESS)] = b'{"first":-1}'
+    with pytest.raises(Damaged, match="watermark"):
+        desk.do(Enqueue(message("m0@x")))
+
+
+@pytest.mark.parametrize("retention", [0, -1, float("nan"), float("inf")])
+def test_a_horizon_that_is_none_is_refused(retention: float) -> None:
+    """It would let every redelivery start another run."""
+    with pytest.raises(Invalid, match="horizon"):
+        Limits(retention=retention)
+
+
+def test_run_ids_are_not_used_twice_when_their_mail_is_forgotten() -> None:
+    """The same mail, months later, is another run."""
+    desk = Desk()
+    desk.begin()
+    first = desk.start(message("m1@x"))
+    desk.append(first, NOTHING)
+    desk.wall += BUCKET_AGE
+    reject(desk, "m2@x")
+    desk.wall += WEEK
+    assert desk.drop_old() == 1
+    second = desk.start(message("m1@x"))
+    assert first != second
+    desk.check()
