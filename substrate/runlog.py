@@ -16,7 +16,7 @@ from substrate.errors import Damaged
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, run_ordinal
+from waypost.model.ids import RunId, is_run_id, run_ordinal
 
 
 class Tree(Protocol):
@@ -74,8 +74,8 @@ def sealed_newest_first(tree: Tree) -> Iterator[RunId]:
 
 
 def is_sealed(tree: Tree, run: RunId) -> bool:
-    """Whether the run's log has been sealed into one file."""
-    return "events.jsonl" in tree.entries(layout.sealed_dir(run))
+    """Whether the run's log has been sealed into one file; what is no run id at all (a child's word) has none."""
+    return is_run_id(run) and "events.jsonl" in tree.entries(layout.sealed_dir(run))
 
 
 def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
@@ -143,6 +143,8 @@ def page(
     Nothing is folded. A page of a sealed log costs reading the whole of it, unless that is ``remembered``: by a cache
     of ``sealed_events``. (), 0 for a run that isn't there.
     """
+    if not is_run_id(run):
+        return (), 0
     if is_sealed(tree, run):
         lines = sealed_events(tree, run) if remembered is None else remembered(run)
         return _fitting(itertools.islice(lines, after, None), limit), len(lines)

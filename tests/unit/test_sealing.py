@@ -287,6 +287,19 @@ def test_opening_reads_no_log_that_is_sealed() -> None:
     assert [path for path in watched.seen if path.startswith(("sealed/", "mail/"))] == []
 
 
+@pytest.mark.parametrize(
+    "name", ["", "run_", "run_../../x@h", "run_1", "../run_1_0000000000000001", "run_01_" + "0" * 16]
+)
+def test_what_is_no_run_id_has_no_run(name: str) -> None:
+    """A child may say anything: it is told that there is no such run, and nothing looks for a path made of it."""
+    desk, _ = begun()
+    run = RunId(name)
+    assert desk.index.standing(run) == "absent"
+    assert desk.code(Append(by=CHILD, run=run, events=(DONE,))) == "not-given"
+    for question in (ReadLog(run=run, limit=1), ReadBlob(run=run, sha256="0" * 64, by=CHILD)):
+        assert isinstance(answer(desk.index, question), Refused)
+
+
 # --- the archive -----------------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,11 @@ def parse_run_id(text: str) -> RunId:
     return RunId(text)
 
 
+def is_run_id(text: str) -> bool:
+    """Whether the text is a run id."""
+    return _RUN.match(text) is not None
+
+
 def run_ordinal(run: RunId) -> int:
     """The ordinal inside a run id; it decides the run's path, live and sealed."""
     match = _RUN.match(run)
