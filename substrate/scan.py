@@ -29,6 +29,7 @@ class Stop(enum.Enum):
     END = "the file ends, or holds nothing more"
     TORN = "what follows isn't a whole flush"
     UNSIGNED = "a whole head follows that this host's key has not signed"
+    SPOILT = "a whole and signed flush follows with an object that nothing in it names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,8 @@ class _Walk:
         self._raw, self._limit, self._verifies, self._keep = raw, limit, verifies, keep
         self._trees: dict[int, bytes] = {}
         self._open: list[Commit] = []
+        self._fresh: list[tuple[bytes, int]] = []
+        self._later: list[bytes] = []
         self._last: bytes | None = None
 
     def go(self) -> Stop:
@@ -115,8 +118,8 @@ class _Walk:
             try:
                 entry = read_entry(self._raw, self.at, self._limit, self._trees)
                 oid = object_id(entry.kind, entry.data)
-                if entry.kind is Kind.COMMIT and not self._commit(oid, entry):
-                    return Stop.UNSIGNED
+                if entry.kind is Kind.COMMIT and (wrong := self._commit(oid, entry)) is not None:
+                    return wrong
             except BadObject:
                 return Stop.TORN
             self._take(oid, entry)
@@ -126,25 +129,44 @@ class _Walk:
         self.entries.append(pack.Indexed(oid, zlib.crc32(self._raw[self.at : entry.end]), self.at))
         if entry.kind is Kind.TREE:
             self._trees[self.at] = entry.data
+            self._later.append(entry.data)
+        if entry.kind is not Kind.COMMIT:
+            self._fresh.append((oid, len(self._later)))
         if self._keep:
             self.objects[oid] = entry.kind, entry.data
         self.at = entry.end
 
-    def _commit(self, oid: bytes, entry: Entry) -> bool:
-        """Follow the chain of commits; False for a signed head that doesn't verify."""
+    def _commit(self, oid: bytes, entry: Entry) -> Stop | None:
+        """Follow the chain of commits; why to stop at a signed head that doesn't verify, or has lost something."""
         commit = parse_commit(entry.data)
         if self._open and commit.parent != self._last:
             raise BadObject(f"commit {oid.hex()} doesn't follow the one before it")
         self._open.append(commit)
         self._last = oid
         if commit.signature is None:
-            return True
+            return None
         head = head_of(oid, commit, self._verifies)
         if head is None:
-            return False
+            return Stop.UNSIGNED
+        if not all(self._named(each, tree) for each, tree in self._fresh):
+            return Stop.SPOILT
         self.flushes.append(Flushed(head, self._open[0].parent, entry.end, len(self.entries) + 1))
         self._open.clear()
-        return True
+        self._fresh.clear()
+        self._later.clear()
+        return None
+
+    def _named(self, oid: bytes, tree: int) -> bool:
+        """Whether a commit or a tree names an object; ``tree``: of the flush's trees, the first that came after it.
+
+        Checksums cover an entry's content, but neither its kind nor how far back its base lies: an object that isn't
+        what was written has another id, by which nobody calls it.
+        """
+        return (
+            any(oid in self._later[at] for at in range(tree, len(self._later)))
+            or any(oid == commit.tree for commit in self._open)
+            or any(oid in data for data in self._trees.values())
+        )
 
 
 def _search(raw: bytes, start: int, limit: int, verifies: Verifies) -> Iterator[Head]:

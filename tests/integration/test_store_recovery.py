@@ -13,6 +13,7 @@ from substrate.keys import SigningKey
 from substrate.readview import open_readonly
 from substrate.scan import Stop, scan
 from substrate.store import Store
+from substrate.unpack import read_head
 from waypost.model.limits import Limits
 from waypost.testing.stores import AT, REPOSITORY_ID, files_of, first_files, fresh_store, fsck, git, put
 
@@ -124,6 +125,47 @@ def test_damage_before_an_acknowledged_flush_stops_everything(killed: Path, plac
         assert (caught.value.file, caught.value.offset) == (str(journal), (pack.HEADER, *ends)[place])
         assert [head.split()[1] for head in caught.value.heads] == [str(place + 1), str(place + 3)]
     assert everything(killed) == before
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+@pytest.mark.parametrize("bit", [0x10, 0x20, 0x40])
+def test_an_entry_of_another_kind_is_never_taken_in(killed: Path, place: int, bit: int) -> None:
+    """A checksum covers an entry's content and not its kind: a blob that reads as a tree has another id."""
+    journal, ends = journal_of(killed), [pack.HEADER, *ends_of(killed)]
+    raw = bytearray(journal.read_bytes())
+    raw[ends[place]] ^= bit
+    journal.write_bytes(raw)
+    before = everything(killed)
+    if place == 3 and bit != 0x10:  # of the very last flush: a torn tail, as far as anybody can tell
+        assert names_in(killed) == ("1", "2", "3")
+        return
+    with pytest.raises(Damaged):
+        Store.open(killed, key=KEY)
+    assert everything(killed) == before
+
+
+def test_a_tree_made_from_another_base_is_never_taken_in(tmp_path: Path) -> None:
+    """Nor how far back a delta's base lies: any tree of the same size would do."""
+    store = fresh_store(tmp_path / "r.git", KEY)
+    for number in range(40):
+        put(store, {f"d/{number % 5}{'n' * 40}": b"%d" % number})
+        store.flush()
+    store.abandon()
+    journal = journal_of(tmp_path / "r.git")
+    raw = journal.read_bytes()
+    entries = scan("journal", raw, KEY.public.verifies).entries
+    deltas = [entry.offset for entry in entries if raw[entry.offset] >> 4 & 7 == pack.OFS_DELTA]
+    stops = set()
+    ids = [entry.oid for entry in entries]
+    for at in deltas[::7]:
+        _, _, body = read_head(raw, at)
+        for other in [entry.offset for entry in entries if entry.offset < at][-60::3]:
+            distance = pack.distance(at - other)
+            changed = raw[:body] + distance + raw[body + len(distance) :]
+            found = scan("journal", changed, KEY.public.verifies)
+            if [entry.oid for entry in found.entries] != ids:  # another base may give the same tree
+                stops.add(found.stop)
+    assert stops == {Stop.TORN, Stop.SPOILT}
 
 
 def test_damage_in_the_very_last_flush_can_t_be_told_from_a_torn_tail(killed: Path) -> None:

@@ -40,7 +40,10 @@ class DyingDisk(Disk):
 
 
 class FailingDisk(Disk):
-    """Fails once, at a point, with an errno; or from there on, as a full disk does, for what takes space."""
+    """Fails once, at a point, with an errno; or from there on, as a full disk does, for what takes space.
+
+    A write that fails has written half of what it should.
+    """
 
     def __init__(self, at: int, error: int = errno.EIO) -> None:
         super().__init__()
@@ -55,6 +58,12 @@ class FailingDisk(Disk):
         takes_space = operation in {"create", "reserve", "write-file", "mkdir", "link"}
         if self.points == self.at or (self.lasting and self.points > self.at and takes_space):
             raise OSError(self.error, os.strerror(self.error), path)
+
+    def write_at(self, descriptor: int, path: str, data: bytes, offset: int) -> None:
+        """Write, or write half and fail."""
+        if self.points + 1 == self.at:
+            os.pwrite(descriptor, data[: len(data) // 2], offset)
+        super().write_at(descriptor, path, data, offset)
 
 
 class HookedDisk(Disk):
