@@ -81,8 +81,12 @@ def state_file(state: State) -> dict[str, bytes]:
 
 def consumed_at(view: View, key: str, context: Context) -> bytes | None:
     """The consumed entry with this key, wherever it was filed; the newest first."""
+    wanted = bytes.fromhex(key)
     for bucket in range(view.state.bucket, watermark(view, context.address).first - 1, -1):
-        raw = view.read(layout.consumed_path(context.address, bucket, key))
+        path = layout.consumed_path(context.address, bucket, key)
+        if bucket < view.state.bucket and wanted not in view.packed(path.rpartition("/")[0]):
+            continue
+        raw = view.read(path)
         if raw is not None:
             return raw
     return None

@@ -76,6 +76,10 @@ class View(Tree, Protocol):
         """Arrivals of the unconsumed mails of a run, oldest first."""
         ...
 
+    def packed(self, directory: str) -> bytes:
+        """The keys in a directory of a closed bucket, 32 bytes each; remembered, because it never changes."""
+        ...
+
     def held(self, run: RunId, sha256: str) -> bytes | None:
         """A blob that was put and that no event has named yet."""
         ...

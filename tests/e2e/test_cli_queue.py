@@ -66,3 +66,30 @@ def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path) -> None:
     assert (answer["counted"], [each["subject"] for each in answer["mails"]]) == (1, ["third"])
     assert verb("queue", "release", "2", data=data).status == 69
     assert verb("queue", data=data).status == 64
+
+
+def test_what_is_on_hold_and_who_was_told_survive_a_host_that_is_killed(tmp_path: Path) -> None:
+    """Accepted means durable, on hold as well; and one rejection has one notice, whoever dies meanwhile."""
+    file, data = tmp_path / "counting.py", tmp_path / "data"
+    file.write_text(WORKFLOW)
+    with HostProcess(file, data=data) as host:
+        host.send(ADDRESS, mail("first"))
+        host.wait_for("completed")
+        assert verb("send", ADDRESS, data=data, stdin=mail("second")).status == 0
+        host.kill()
+    held = verb("queue", "hold", data=data).out
+    assert "counting/2" in held
+    with HostProcess(file, data=data) as host:
+        assert verb("queue", "hold", data=data).out == held
+        assert "already there (hold)" in verb("send", ADDRESS, data=data, stdin=mail("second")).out
+        assert verb("queue", "reject", "2", data=data).status == 0
+        host.kill()
+    rejected = verb("queue", "rejected", data=data).out
+    assert "counting/2" in rejected
+    with HostProcess(file, data=data) as host:
+        assert verb("queue", "reject", "2", data=data).status == 1
+        shelf = data / "out" / "new"
+        notices = (list(shelf.iterdir()) for _ in range(100) if verb("queue", "rejected", data=data).out == rejected)
+        assert len(next(filter(None, notices))) == 1
+    with HostProcess(file, data=data):
+        assert len(list(shelf.iterdir())) == 1

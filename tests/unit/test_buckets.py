@@ -183,3 +183,13 @@ def test_run_ids_are_not_used_twice_when_their_mail_is_forgotten() -> None:
     second = desk.start(message("m1@x"))
     assert first != second
     desk.check()
+
+
+def test_what_is_remembered_of_a_closed_bucket_is_what_lies_in_it() -> None:
+    """An enqueue asks every bucket; to read a directory of each again for every mail would take milliseconds."""
+    desk = days(3)
+    for day in range(3):
+        key = hashlib.sha256(f"<m{day}@x>".encode()).hexdigest()
+        directory = layout.consumed_path(ADDRESS, day, key).rpartition("/")[0]
+        assert desk.index.packed(directory) == bytes.fromhex(key)
+        assert isinstance(desk.do(Enqueue(message(f"m{day}@x"))), Settled)
