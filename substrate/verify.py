@@ -179,24 +179,35 @@ class _Proof:
 
 
 def _rewritten(changes: list[Changed]) -> Iterator[tuple[str, str]]:
+    came = {_came(each.path.split("/")) for each in changes if each.old is None}
     for each in changes:
         if each.old is not None and each.path.startswith(_KEPT):
             if each.new is not None:
                 yield "a file that is written once was changed", each.path
-            elif not _may_go(each.path, changes):
+            elif not _may_go(each.path, came):
                 yield "a record was taken away", each.path
 
 
-def _may_go(path: str, changes: list[Changed]) -> bool:
     """Whether the file moved in this commit: an event into a segment, a run into its sealed form."""
     parts = path.split("/")
+    run = _run(parts)
     if parts[0] != layout.RUNS:
         return False
-    run = next((part for part in parts if part.startswith("run_")), "")
-    moved = (f"/{run}/segments/", f"{layout.SEALED}/") if "events" in parts else (f"{layout.SEALED}/",)
-    return any(
-        each.old is None and f"/{run}/" in each.path and any(where in each.path for where in moved) for each in changes
-    )
+    if "events" in parts and (run, "segment") in came:
+        return True
+    of_log = "events" in parts or "segments" in parts
+    return (run, "sealed log") in came or (not of_log and (run, "sealed") in came)
+
+
+def _came(parts: list[str]) -> tuple[str, str]:
+    """What a new file is to its run: (run, "segment", "sealed log", "sealed", or nothing of these)."""
+    if parts[0] == layout.SEALED:
+        return _run(parts), "sealed log" if parts[-1] == "events.jsonl" else "sealed"
+    return _run(parts), "segment" if "segments" in parts else ""
+
+
+def _run(parts: list[str]) -> str:
+    return next((part for part in parts if part.startswith("run_")), "")
 
 
 def _sealings(objects: Objects, before: bytes | None, changes: list[Changed]) -> Iterator[tuple[str, str]]:

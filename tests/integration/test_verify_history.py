@@ -268,7 +268,7 @@ def test_tampering_with_a_sealed_run_is_found_and_named(tmp_path: Path, case: st
     assert SEALED[case] in faults(told.path)
 
 
-@pytest.mark.parametrize("case", ["log", "grants", "blob", "blob elsewhere"])
+@pytest.mark.parametrize("case", ["log", "no log", "grants", "blob", "blob elsewhere"])
 def test_a_seal_that_does_not_keep_the_bytes_is_found(tmp_path: Path, case: str) -> None:
     """The chain can't tell that its last events were left out: so the commit that seals is compared with its parent."""
     told = Told(tmp_path / "r.git", steps=2)
@@ -281,6 +281,8 @@ def test_a_seal_that_does_not_keep_the_bytes_is_found(tmp_path: Path, case: str)
         case "log":
             raw = puts[layout.sealed_log_path(run)]
             puts[layout.sealed_log_path(run)] = raw[: raw[:-1].rindex(b"\n") + 1]
+        case "no log":
+            del puts[layout.sealed_log_path(run)]
         case "grants":
             puts[layout.sealed_grants_path(run)] += b" "
         case "blob":
@@ -298,4 +300,5 @@ def test_a_seal_that_does_not_keep_the_bytes_is_found(tmp_path: Path, case: str)
     )
     told.store.close()
     found = faults(told.path)
-    assert ("the sealed log isn't the log" if case == "log" else "not in the sealed run as it was") in found
+    words = {"log": "the sealed log isn't the log", "no log": "a record was taken away"}
+    assert words.get(case, "not in the sealed run as it was") in found
