@@ -188,6 +188,7 @@ def _rewritten(changes: list[Changed]) -> Iterator[tuple[str, str]]:
                 yield "a record was taken away", each.path
 
 
+def _may_go(path: str, came: set[tuple[str, str]]) -> bool:
     """Whether the file moved in this commit: an event into a segment, a run into its sealed form."""
     parts = path.split("/")
     run = _run(parts)
