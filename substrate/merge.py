@@ -125,7 +125,7 @@ def _pack(folder: Folder, sha: str) -> Pack:
 
 
 def merge(disk: Disk, folder: Folder, chosen: Sequence[Pack], reopen: Callable[[], None]) -> Steps:
-    """Merge packs into one; each yield ends a step of about a millisecond.
+    """Merge packs into one; each yield ends a step of a few milliseconds.
 
     Raises OSError, and BadObject for a pack that isn't as it was written; then none of the old ones has gone, unless
     it was the going that failed: the next start finishes that.

@@ -16,7 +16,7 @@ _OIDS = _FAN + 1024
 _TAIL = 40
 _FAR = 0x8000_0000
 """Marks an offset of 2 GB and more, which no pack of ours has."""
-_STEP = 4096
+_STEP = 2048
 _RECORD = struct.Struct(">20sII")
 
 
@@ -60,7 +60,7 @@ class IndexMaker:
         self._buckets[oid[0]].append(_RECORD.pack(oid, crc, offset))
 
     def make(self, pack_sha: bytes) -> Generator[None, None, bytes]:
-        """The whole file; each yield ends a step of some thousand entries."""
+        """The whole file; each yield ends a step of some two thousand entries."""
         oids, crcs, offsets = [], [], []
         fan, total, yielded = [], 0, 0
         for bucket in self._buckets:

@@ -288,7 +288,7 @@ class Store:
         return self._merger.under_way
 
     def merge(self) -> None:
-        """Make one step of merging packs: about a millisecond. What fails is given up; the store is none the worse."""
+        """Make one step of merging packs: a few milliseconds. What fails is given up; the store is none the worse."""
         self._check()
         self._merger.step()
 
