@@ -19,6 +19,7 @@ from substrate import layout, questions
 from substrate import state as files
 from substrate.archive import ArchiveFile
 from substrate.disk import Disk
+from substrate.drops import Drops
 from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
 from substrate.index import Index
@@ -50,7 +51,6 @@ from substrate.messages import (
     Withheld,
 )
 from substrate.operations import Change, Context, Hold, Settled, decide
-from substrate.operations.buckets import drop_oldest, due, watermark
 from substrate.operations.sealing import seal_run
 from substrate.settings import Settings, check_owner
 from substrate.store import Store
@@ -87,9 +87,6 @@ class To:
 
 Effect: TypeAlias = Reply | Tell | Again | Wake
 
-DROP_PAUSE = 86_400.0
-"""Seconds of uptime between two looks for buckets that may be dropped."""
-
 _log = logging.getLogger(__name__)
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
@@ -105,10 +102,10 @@ class Writer:
     """The open repository, who follows it, and who waits for the disk."""
 
     def __init__(
-        self, store: Store, index: Index, archive: ArchiveFile, settings: Settings, limits: Limits, repository: str
+        self, store: Store, index: Index, archive: ArchiveFile, settings: Settings, limits: Limits, now: Now
     ) -> None:
         self._store, self._index, self._archive = store, index, archive
-        self._settings, self._limits, self._repository = settings, limits, repository
+        self._settings, self._limits, self._repository = settings, limits, store.repository_id
         self._position = self._durable = 0
         self._subscribers: list[Ref] = []
         self._waiting: list[_Waiting] = []
@@ -116,9 +113,8 @@ class Writer:
         self._may_fold = len(index.finished)
         """So many of the finished runs, the first ones, have all of their log on disk."""
         self._fold_asked = False
-        self._may_drop = 0
-        """So many buckets of consumed entries may go by now."""
-        self._drop_again = 0.0
+        self._drops = Drops(settings.address, limits)
+        self._drops.look(index, now)
         self._wake_at: float | None = None
         self._merge_at: float | None = None
         self._room = store.room
@@ -155,9 +151,7 @@ class Writer:
             if archive is not None:
                 archive.close()
             raise
-        writer = cls(store, index, archive, settings, limits, store.repository_id)
-        writer._look_for_old(now)
-        return writer
+        return cls(store, index, archive, settings, limits, now)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -216,15 +210,14 @@ class Writer:
         if self._store.wants_seal(now.mono):
             yield Again(Idle())  # in a turn of its own: these answers go first
         self._may_fold = len(self._index.finished)
-        if now.mono >= self._drop_again:
-            self._look_for_old(now)
+        self._drops.look(self._index, now)
         yield from self.sweep()
         if self._wake_at is None:
             yield self._wake(now)
 
     def sweep(self) -> Iterator[Effect]:
         """Come back to seal a finished run or drop an old bucket; also asked at the start, for what a crash left."""
-        if (self._may_fold or self._may_drop) and not self._fold_asked:
+        if (self._may_fold or self._drops.waiting) and not self._fold_asked:
             self._fold_asked = True
             yield _FOLD_AWAY
 
@@ -238,9 +231,9 @@ class Writer:
         if self._scarce:
             return
         if not self._may_fold:
-            if self._may_drop:
-                self._may_drop -= 1
-                yield from self._commit(drop_oldest(self._index, self._context(now)), now)
+            change = self._drops.next(self._index, self._context(now))
+            if change is not None:
+                yield from self._commit(change, now)
             return
         run = next(iter(self._index.finished))
         try:
@@ -260,12 +253,6 @@ class Writer:
             self._may_fold -= 1
         yield from self._commit(decided, now)
         self._archive.stamp(self._store.directory_id(layout.SEALED))
-
-    def _look_for_old(self, now: Now) -> None:
-        """Which buckets may go: asked at the start and once in 24 hours of uptime, so a clock's jump costs a day."""
-        mark = watermark(self._index, self._settings.address)
-        self._may_drop = due(mark, now.wall, self._limits.retention)
-        self._drop_again = now.mono + DROP_PAUSE
 
     def idle(self, now: Now) -> Iterator[Effect]:
         """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""

@@ -25,6 +25,9 @@ DIRECTORY_ENTRIES = 256
 BUCKET_AGE = 86_400_000
 """Milliseconds after which a bucket of consumed entries takes no more."""
 
+PORTION = 16
+"""Directories of a dropped bucket that one commit removes, of 256: about a thousand entries."""
+
 
 class Watermark(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``watermark.json``: what is known of the buckets that take no more."""
@@ -102,16 +105,34 @@ def due(mark: Watermark, now: int, retention: float) -> int:
     return sum(1 for _ in takewhile(lambda at: at <= latest, closed))
 
 
-def drop_oldest(view: View, context: Context) -> Change:
-    """Drop the oldest bucket, which must be ``due``."""
+def left_over(view: View, mark: Watermark, address: str) -> tuple[str, ...]:
+    """The directories that are still there of the bucket that was dropped last."""
+    return view.entries(layout.bucket_dir(address, mark.first - 1)) if mark.first else ()
+
+
+def drop(view: View, context: Context, *, another: bool) -> Change | None:
+    """The next commit of dropping; None when there is nothing to do. Its value is whether it drops ``another`` bucket.
+
+    A bucket is dropped whole, by the commit that raises the watermark: nothing looks into it any more. Its files go
+    a portion in each commit, the first ones in this, so that no append waits for all of them.
+    """
     mark = watermark(view, context.address)
-    directory = layout.bucket_dir(context.address, mark.first)
+    if left_over(view, mark, context.address):
+        return _cleared(view, mark.first - 1, {}, context)
+    if not another:
+        return None
     after = Watermark(first=mark.first + 1, closed=mark.closed[1:])
+    return _cleared(view, mark.first, {layout.watermark_path(context.address): msgspec.json.encode(after)}, context)
+
+
+def _cleared(view: View, bucket: int, puts: dict[str, bytes], context: Context) -> Change:
+    directory = layout.bucket_dir(context.address, bucket)
     return Change(
         author="supervisor",
-        subject=f"drop bucket {mark.first} of consumed mail",
-        puts={layout.watermark_path(context.address): msgspec.json.encode(after)},
-        deletes=(f"{directory}/",) if view.entries(directory) else (),
+        subject=f"{'drop' if puts else 'clear away'} bucket {bucket} of consumed mail",
+        puts=puts,
+        deletes=tuple(f"{directory}/{name}/" for name in view.entries(directory)[:PORTION]),
+        value=bool(puts),
     )
 
 

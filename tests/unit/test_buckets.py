@@ -11,7 +11,7 @@ from substrate import layout
 from substrate.errors import Damaged
 from substrate.messages import Accepted, Claim, Enqueue, Reject
 from substrate.operations import Settled
-from substrate.operations.buckets import BUCKET_AGE, DIRECTORY_ENTRIES, Watermark, due, watermark
+from substrate.operations.buckets import BUCKET_AGE, DIRECTORY_ENTRIES, PORTION, Watermark, drop, due, watermark
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.limits import Limits
@@ -76,6 +76,28 @@ def test_an_id_is_refused_for_a_week_after_it_was_consumed_and_then_no_more() ->
     assert isinstance(desk.do(Enqueue(message("m1@x"))), Settled)
     assert desk.must(Enqueue(message("m0@x"))).outcome == "enqueued"
     assert desk.tree.read(layout.mail_path(1)) == message("m0@x")
+    desk.check()
+
+
+def test_a_big_bucket_is_dropped_at_once_and_cleared_away_in_portions() -> None:
+    """No append waits for thousands of files; and what is half cleared away is never asked, nor taken for a whole."""
+    desk = Desk()
+    desk.begin()
+    for number in range(100):
+        reject(desk, f"m{number}@x")
+    desk.wall += BUCKET_AGE
+    reject(desk, "next@x")
+    desk.wall += WEEK
+    first = drop(desk.index, desk.context, another=True)
+    assert first is not None
+    assert (first.value, len(first.deletes)) == (True, PORTION)
+    commits = len(desk.changes)
+    assert desk.drop_old() == 1
+    assert len(desk.changes) - commits > 2
+    assert desk.changes[-1].subject == "clear away bucket 0 of consumed mail"
+    assert desk.index.entries(layout.bucket_dir(ADDRESS, 0)) == ()
+    assert drop(desk.index, desk.context, another=False) is None
+    assert isinstance(desk.do(Enqueue(message("next@x"))), Settled)
     desk.check()
 
 

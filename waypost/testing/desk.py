@@ -24,7 +24,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Change, Context, Decided, Hold, Settled, decide
-from substrate.operations.buckets import drop_oldest, due, watermark
+from substrate.operations.buckets import drop, due, watermark
 from substrate.operations.sealing import seal_run, thread_of
 from substrate.routing import Runs, Threads
 from substrate.runlog import Tree
@@ -131,9 +131,10 @@ class Desk:
 
     def drop_old(self) -> int:
         """Drop what may go now, as the substrate does at its start and once a day; how many buckets that were."""
-        count = due(watermark(self.index, ADDRESS), self.wall, self.limits.retention)
-        for _ in range(count):
-            self._commit(drop_oldest(self.index, self.context))
+        count = left = due(watermark(self.index, ADDRESS), self.wall, self.limits.retention)
+        while (change := drop(self.index, self.context, another=left > 0)) is not None:
+            self._commit(change)
+            left -= bool(change.value)
         return count
 
     def fold_away(self) -> RunId | None:
