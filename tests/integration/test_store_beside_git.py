@@ -108,6 +108,7 @@ def test_git_beside_a_seal_and_a_merge_harms_nobody(tmp_path: Path, beside: Call
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("beside", BESIDE, ids=lambda beside: beside.__name__)
 def test_git_beside_each_point_of_a_seal_and_a_merge_harms_nobody(
     tmp_path: Path, beside: Callable[[Path], None]

@@ -113,6 +113,7 @@ def test_a_second_failure_in_the_recovery_and_a_death_after_it_lose_nothing(tmp_
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 def test_no_second_failure_in_the_recovery_loses_anything(tmp_path: Path) -> None:
     """All points of it."""
     grid(tmp_path, 1)

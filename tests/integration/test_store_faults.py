@@ -107,6 +107,7 @@ def test_a_second_death_in_recovery_loses_nothing(template: tuple[Path, int, int
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 def test_no_two_deaths_lose_anything(template: tuple[Path, int, int], tmp_path: Path) -> None:
     """The whole grid; each second death alone after each first one."""
     _, _, total = template
@@ -123,6 +124,7 @@ def test_an_error_at_any_point_breaks_the_store_and_loses_nothing(
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_no_error_at_all_loses_anything(template: tuple[Path, int, int], tmp_path: Path, error: int) -> None:
     """The whole grid."""

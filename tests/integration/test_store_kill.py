@@ -30,6 +30,7 @@ while True:
     os.write(1, b"%d\\n" % number)
     if store.wants_seal(0.0):
         store.seal()
+    store.merge()
 """
 
 
@@ -64,6 +65,8 @@ def rounds_of_kills(folder: Path, rounds: int, seed: int) -> None:
             assert store.read(f"d/{number % 97}") == b"x" * number
         store.close()
     assert fsck(folder / "r.git") == ""
+    assert any(keep.stat().st_size for keep in (folder / "r.git" / "objects" / "pack").glob("*.keep")), "nothing merged"
+    assert list((folder / "r.git" / "waypost").iterdir()) == [folder / "r.git" / "waypost" / "journal"]
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:

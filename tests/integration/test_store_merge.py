@@ -75,7 +75,7 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_merged_packs_hold_every_object_once(tmp_path: Path, seed: int) -> None:
     """What several packs hold is copied once, deltas find their bases, and the whole history stays readable."""
     random_ = random.Random(seed)
@@ -105,7 +105,7 @@ def test_many_merges_leak_neither_descriptors_nor_maps(tmp_path: Path) -> None:
     store = fresh_store(tmp_path / "r.git", KEY, limits=LIMITS)
     merges = 0
     seen = []
-    for number in range(1, 110):
+    for number in range(1, 75):
         write(store, number, random_)
         for name in ("kept", "raw", "d/0/01"):
             store.read(name)
@@ -113,7 +113,7 @@ def test_many_merges_leak_neither_descriptors_nor_maps(tmp_path: Path) -> None:
             merges += 1
             files_of(store)
             seen.append((sum(1 for _ in Path("/proc/self/fd").iterdir()), _maps_of(tmp_path)))
-    assert merges > 25
+    assert merges > 15
     assert max(fds for fds, _ in seen) <= seen[0][0] + 3 * LEVELS
     assert all("(deleted)" not in line for line in _maps_of(tmp_path))
     assert not [link for link in _open_files() if link.startswith(str(tmp_path)) and link.endswith("(deleted)")]
@@ -205,16 +205,17 @@ def _expected(template: Path, folder: Path) -> dict[str, bytes]:
 
 
 def test_a_death_in_a_merge_loses_nothing(template: Path, tmp_path: Path) -> None:
-    """Killed at every fifth point, at each one in the long run; half of them with the write half done."""
-    die_in_merges(template, tmp_path, 5, ())
+    """Killed at every eighth point, at each one in the long run; half of them with the write half done."""
+    die_in_merges(template, tmp_path, 8, ())
 
 
 def test_a_second_death_in_the_recovery_of_a_merge_loses_nothing(template: Path, tmp_path: Path) -> None:
     """The next start finishes what was begun, and may be killed as well."""
-    die_in_merges(template, tmp_path, 9, (2, 5, 8, 11))
+    die_in_merges(template, tmp_path, 13, (2, 5, 8, 11))
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 def test_no_death_at_all_in_a_merge_or_its_recovery_loses_anything(template: Path, tmp_path: Path) -> None:
     """The whole grid."""
     shutil.copytree(template, tmp_path / "first")
