@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from substrate import SigningKey, layout, runlog, verify
+from substrate import Reader, SigningKey, layout, runlog, verify
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -26,6 +26,8 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Change, Settled
+from substrate.operations.buckets import BUCKET_AGE
+from substrate.readview import open_readonly
 from substrate.store import Store
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -50,7 +52,8 @@ class Substrate(RuleBasedStateMachine):
         self.desk = Desk(self.store)
         self.places: dict[int, str] = {}
         self.raws: dict[str, bytes] = {}
-        self.clashes: set[bytes] = set()
+        self.clashes: dict[bytes, int] = {}
+        self.consumed: dict[int, int] = {}
         self.seqs: dict[RunId, int] = {}
         self.calls = 0
         self.desk.begin()
@@ -78,12 +81,16 @@ class Substrate(RuleBasedStateMachine):
                 self.places[decided.value.arrival] = decided.value.place
                 if decided.value.place == "hold":
                     assert self.raws[key] != raw
-                    assert raw not in self.clashes
-                    self.clashes.add(raw)
+                    assert raw not in self.clashes or self.places[self.clashes[raw]] == "forgotten"
+                    self.clashes[raw] = decided.value.arrival
                 else:
                     self.raws[key] = raw
             case Settled():
-                assert self.places[decided.value.arrival] == decided.value.place
+                place = self.places[decided.value.arrival]
+                if place == "forgotten":  # and known all the same, as long as its run lives
+                    assert self.desk.index.standing(decided.value.run) == "live"
+                    place = "consumed"
+                assert place == decided.value.place
                 assert self.raws[key] == raw or raw in self.clashes
             case _:
                 raise AssertionError(decided)
@@ -117,6 +124,7 @@ class Substrate(RuleBasedStateMachine):
         if isinstance(decided, Refused):
             return
         self.places[arrival] = "inbox" if what == "release" else "consumed"
+        self.consumed[arrival] = self.desk.wall
         if what in {"start", "wait"}:
             assert isinstance(decided, Change)
             self.seqs[decided.value] = self.seqs.get(decided.value, 0) + 1
@@ -132,6 +140,7 @@ class Substrate(RuleBasedStateMachine):
         arrival = data.draw(st.sampled_from(self.at("hold")))
         self.desk.must(ReleaseHeld(arrival) if let_in else RejectHeld(arrival))
         self.places[arrival] = "inbox" if let_in else "consumed"
+        self.consumed[arrival] = self.desk.wall
 
     @precondition(lambda self: self.live())
     @rule(data=st.data(), what=st.sampled_from(["step", "many", "wait", "mail", "end"]))
@@ -191,6 +200,24 @@ class Substrate(RuleBasedStateMachine):
     def fold_away(self) -> None:
         """The run that has been finished longest is sealed; it reads as before."""
         self.desk.fold_away()
+
+    @rule(days=st.sampled_from([1, 8]), through=st.booleans())
+    def days_pass(self, days: int, *, through: bool) -> None:
+        """What may be forgotten is, and nothing else; a mail that goes ``through`` on the way may close a bucket."""
+        self.desk.wall += days * BUCKET_AGE
+        if through:
+            arrival = self.desk.enqueue(message(f"through{len(self.places)}@x"))
+            self.desk.must(Claim(arrival))
+            self.desk.must(Reject(arrival, "test"))
+            self.places[arrival], self.consumed[arrival] = "consumed", self.desk.wall
+        self.desk.drop_old()
+        self.store.flush()
+        lines = Reader(open_readonly(self.path, KEY.public)).queue(consumed=True)
+        kept = {line.entry.arrival for line in lines if line.place == "consumed"}
+        for arrival in self.at("consumed"):
+            if arrival not in kept:
+                self.places[arrival] = "forgotten"
+                assert self.desk.wall >= self.consumed[arrival] + 7 * BUCKET_AGE
 
     @rule()
     def crash(self) -> None:
