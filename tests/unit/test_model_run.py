@@ -40,6 +40,7 @@ TRY_AGAIN = (
 )
 QUEUED = ev.MailQueued(call=A, message_id="<ask@x>", to=("boss@x",), ordinal=3, sha256=HASH)
 INPUT = ev.SignalAwaited(call=B, park="input", seen=1)
+LATER_INPUT = ev.SignalAwaited(call=B, park="input", seen=2)
 APPROVAL = ev.SignalAwaited(
     call=B, park="approval", seen=2, title="Pay?", who=("boss@x",), request="<ask@x>", timeout=5, timeout_at=9
 )
@@ -75,6 +76,8 @@ def fold(events: Sequence[ev.AnyEvent]) -> Run:
         ([STARTED, QUEUED, APPROVAL, YES], Driven),
         ([STARTED, QUEUED, APPROVAL, ev.TimerFired(call=B, timer=B)], Driven),
         ([STARTED, INPUT, STEP], Driven),
+        ([STARTED, ev.MailFailed(call=A, reason="too large"), INPUT], Driven),
+        ([STARTED, QUEUED, ev.MailFailed(call=A, reason="no such box", ordinal=3), LATER_INPUT], Parked),
         ([STARTED, INPUT, ev.SignalAwaitAbandoned(call=B)], Driven),
         ([STARTED, PAUSED], Paused),
         ([STARTED, STEP, PAUSED, DONE], Paused),

@@ -270,13 +270,11 @@ class MailFailed(Event, frozen=True, kw_only=True):
     ordinal: int | UnsetType = UNSET
 
 
-AnyEvent = (
+Ongoing = (
     RunStarted
     | RunResumed
     | RunPaused
     | RunUnpaused
-    | RunCompleted
-    | RunFailed
     | StepStarted
     | StepCompleted
     | StepFailed
@@ -291,7 +289,9 @@ AnyEvent = (
     | MailSent
     | MailFailed
 )
+"""Every event but the end of a run."""
 
+AnyEvent = Ongoing | RunCompleted | RunFailed
 TERMINAL = (RunCompleted, RunFailed)
 
 _decoder = msgspec.json.Decoder(AnyEvent)
