@@ -63,16 +63,22 @@ def test_radix_is_the_documented_one(ordinal: int, directory: str) -> None:
         "runs/1/01/run_64_001122334455667/grants.json",
         "runs/1/01/run_064_0011223344556677/grants.json",
         "runs/1/01/run_64_0011223344556677/events/7.json",
+        "runs/1/01/run_64_0011223344556677/events.jsonl",
+        "sealed/1/01/run_64_0011223344556677/events/0000000007.json",
         "runs/1/01/run_64_0011223344556677/segments/00/00/0000000064.jsonl",
         f"queue/{BOX}/inbox/1/00/0000000003.json",
         f"queue/{BOX}/inbox/1/01/0000000003-{KEY}.json",
         f"queue/{BOX}/processing/1/00/0000000003-{KEY}.01.json",
         f"queue/{BOX}/lost/1/00/0000000003-{KEY}.json",
         f"queue/{BOX}/consumed/1/03/ac/{KEY}.json",
+        f"queue/{BOX}/consumed/03/ab/{KEY}.json",
+        f"queue/{BOX}/consumed/1/64/ab/{KEY}.json",
+        f"queue/{BOX}/consumed/2/00/03/ab/{KEY}.json",
         f"queue/{MAILBOX}/watermark.json",
         "mail/2/00/00/0000000001.eml",
         "mail/1/64/0000004096.eml",
         "mail/1/00/00000000001.eml",
+        "mail/1/00/0000000001.json",
         "grants/Read.json",
         "runs/../format.json",
     ],
@@ -94,6 +100,14 @@ def test_a_key_in_a_path_is_always_a_hash() -> None:
     """No caller can slip a raw message id into a path."""
     with pytest.raises(BadPath):
         layout.inbox_path(MAILBOX, 1, "<id@example.com>")
+
+
+def test_what_has_no_place_gets_no_path() -> None:
+    """A negative ordinal would come out as a directory of another one, an empty name as a hidden file."""
+    with pytest.raises(BadPath):
+        layout.mail_path(-1)
+    with pytest.raises(BadPath):
+        layout.step_grants_path("")
 
 
 def test_ancestors_are_the_directories_above() -> None:
