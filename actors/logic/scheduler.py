@@ -241,6 +241,6 @@ def _with(ahead: tuple[Deadline, ...], more: Iterable[Deadline]) -> tuple[Deadli
 def _without(ahead: tuple[Deadline, ...], fewer: Iterable[Deadline]) -> tuple[Deadline, ...]:
     for deadline in fewer:
         at = bisect_left(ahead, deadline)
-        if at < len(ahead) and ahead[at] == deadline:
-            ahead = ahead[:at] + ahead[at + 1 :]
+        assert ahead[at : at + 1] == (deadline,), "an open deadline lies ahead until it is asked for"
+        ahead = ahead[:at] + ahead[at + 1 :]
     return ahead

@@ -125,6 +125,17 @@ def test_each_timer_is_asked_for_once():
     assert bench.fired() == [("1", "r1#1")]
 
 
+def test_a_wait_without_a_deadline_is_no_deadline():
+    """A run may wait for a mail for years; it moves nobody's alarm."""
+    bench = TimeBench()
+    bench.open()
+    bench.child(timer("r1#1", 60))
+    before = bench.state
+    bench.child(ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=1))
+    assert bench.state == before
+    assert len(bench.wakes) == 1
+
+
 def test_timers_of_a_paused_run_fire():
     """Time passes for a run that waits for an operator, too (storage §4)."""
     bench = TimeBench()
