@@ -228,6 +228,23 @@ def test_progress_waits_until_what_the_step_had_seen_is_durable():
     assert bench.take() == [("anne", "… done")]
 
 
+def test_progress_waits_through_what_is_durable_before():
+    """What other runs do, or an earlier event of its own, doesn't let it out, and doesn't lose it."""
+    bench = Bench()
+    bench.tell(Watch(RUN, ANNE))
+    bench.run()
+    bench.flush()
+    bench.take()
+    bench.tell(progress(3, "half"))
+    bench.run(2)
+    bench.do(step())
+    bench.flush()
+    assert bench.take() == [("anne", "2 StepStarted")]
+    bench.do(step("r1#2"))
+    bench.flush()
+    assert bench.take() == [("anne", "3 StepStarted"), ("anne", "… half")]
+
+
 def test_progress_of_a_run_that_has_ended_is_dropped():
     """After the end nothing more comes, also what was waiting."""
     bench = Bench()
