@@ -195,11 +195,10 @@ def _open(card: Card, page: LogPage, turn: Turn) -> Card:
 
 def _feed(card: Card, page: LogPage, sent: int, credits_: int, turn: Turn) -> Card:
     end = max(page.last, card.seq)
-    if page.events:
-        turn.send(RunLog(run=card.id, events=page.events))
-        sent, credits_ = sent + len(page.events), credits_ - 1
-    elif sent < end:
+    if not page.events:  # a page is asked for only where there is more
         raise LogUnreadable(card.id, sent, f"no event was found up to {end}")
+    turn.send(RunLog(run=card.id, events=page.events))
+    sent, credits_ = sent + len(page.events), credits_ - 1
     if sent < end:
         return _read_on(card, sent, credits_, turn)
     turn.send(RunLive(run=card.id))

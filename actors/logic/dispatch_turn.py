@@ -58,9 +58,9 @@ class Turn:
         return self.counter
 
     def send(self, payload: ToChild) -> None:
-        """Send the child a message; without one (it has gone meanwhile) nothing happens."""
-        if isinstance(self.child, Up):
-            self.effects.append(Tell(self.child.ref, Send(payload)))
+        """Send the child a message."""
+        assert isinstance(self.child, Up), "a session is over when its child is gone"
+        self.effects.append(Tell(self.child.ref, Send(payload)))
 
     def retry_later(self) -> None:
         """See to it that there is a wake-up."""

@@ -19,7 +19,9 @@ from substrate.messages import (
     LogPage,
     Outcome,
     Pause,
+    ReadLog,
     TakeUp,
+    Unpause,
     Withheld,
 )
 from waypost.model import events as ev
@@ -68,6 +70,40 @@ def test_a_withheld_resume_is_tried_again():
     bench.answer(Withheld("the disk is full"))
     bench.tell(bench.wakes[0].message)
     assert len(bench.asked) == 1
+
+
+def test_a_withheld_first_page_is_asked_for_again():
+    """The child has been given nothing yet: there is nothing to undo, and the run is started as soon as it can be."""
+    bench = Bench()
+    bench.up()
+    bench.mail()
+    bench.answer()
+    bench.answer()
+    bench.flush()
+    bench.answer(Withheld("the disk is full"))
+    assert bench.asked == []
+    assert bench.sent == []
+    bench.tell(bench.wakes[0].message)
+    bench.settle()
+    assert bench.kinds() == ["GrantsUpdated", "RunStart", "RunLog", "RunLive"]
+
+
+def test_a_withheld_later_page_makes_the_actors_anew():
+    """The child holds half a history: left there, the run would look like one that waits, and wait for ever."""
+    bench = Bench()
+    bench.up()
+    bench.mail()
+    bench.answer()
+    bench.answer()
+    bench.flush()
+    bench.do(Pause(run=RUN, code="operator", detail=""))
+    bench.do(Unpause(run=RUN, by="me"))
+    first = ReadLog(run=RUN, after=0, limit=1)
+    request = bench.requests.popleft()
+    bench.tell(Outcome(request.correlation, bench.paper.submit(first)))
+    assert bench.asked == [ReadLog(run=RUN, after=1, limit=bench.limits.page)]
+    with pytest.raises(LogUnreadable, match="the disk is full"):
+        bench.answer(Withheld("the disk is full"))
 
 
 def test_a_claim_that_outlived_its_generation_is_put_to_use_or_back():

@@ -1,9 +1,13 @@
 """Which mail is claimed, taken up, put back: arrow by arrow, over the substrate's real rules on paper."""
 
+from actors.messages import GenerationDown
 from ipc.messages import GrantsUpdated, RunStart
 from substrate.messages import (
     Append,
+    BeginGeneration,
     Claim,
+    Done,
+    Enqueue,
     NoAnswer,
     Outcome,
     Pause,
@@ -12,6 +16,7 @@ from substrate.messages import (
     Refused,
     Reject,
     Release,
+    ReleaseHeld,
     Supervisor,
     TakeUp,
     Unpause,
@@ -20,7 +25,9 @@ from substrate.messages import (
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation
+from waypost.model.limits import DEFAULT
 from waypost.testing.dispatch_bench import BOSS, HASH, RUN, START, Bench, receiving, started
+from waypost.testing.paper import Paper
 
 # --- a mail starts a run --------------------------------------------------------------------------------------------
 
@@ -231,3 +238,63 @@ def test_a_mail_behind_a_rejected_first_mail_starts_the_run_itself():
     bench.settle()
     assert not bench.paper.index.queue
     assert list(bench.paper.index.live) == [RUN]
+
+
+def test_after_a_restart_a_mail_behind_a_rejected_first_mail_still_starts_the_run():
+    """By the queue alone it looks like a reply to a run that has ended; the substrate's refusal corrects that."""
+    paper = Paper()
+    for raw in (b"Message-ID: <m1@x>\r\n\r\n", b"Message-ID: <m2@x>\r\nIn-Reply-To: <m1@x>\r\n\r\n"):
+        paper.submit(Enqueue(raw))
+    paper.submit(Claim(1))
+    paper.submit(Reject(1, "poison"))
+    bench = Bench(paper=paper)
+    bench.up()
+    assert bench.answer() == Claim(2)
+    assert bench.answer() == TakeUp(arrival=2, start=START, reroute=True)
+    assert bench.asked == [TakeUp(arrival=2, start=START)]
+    bench.settle()
+    assert not paper.index.queue
+    assert list(paper.index.live) == [RUN]
+
+
+def test_a_mail_that_goes_on_hold_leaves_its_run_to_the_next():
+    """A mail that three children died with is an operator's; the reply behind it doesn't wait for that."""
+    bench = Bench()
+    bench.up()
+    bench.mail(1)
+    for _ in range(DEFAULT.attempts):
+        assert bench.answer() == Claim(1)
+        bench.tell(GenerationDown(Generation(bench.paper.index.state.generation), unexpected=True))
+        bench.up()
+        assert bench.answer() == TakeUp(arrival=1, start=START)  # too late: it was put back
+    assert 1 in bench.paper.index.on_hold
+    assert bench.asked == []
+    bench.mail(2, to="<m1@x>")
+    bench.settle()
+    assert not bench.paper.index.queue
+
+
+def test_after_a_restart_a_mail_that_no_longer_starts_its_run_is_rerouted():
+    """Released from hold as a run's first mail, passed by an older one: its run has ended, and it must not wait on."""
+    paper = Paper()
+    for raw in (b"Message-ID: <m1@x>\r\n\r\n", b"Message-ID: <m2@x>\r\nIn-Reply-To: <m1@x>\r\n\r\n"):
+        paper.submit(Enqueue(raw))
+    for _ in range(DEFAULT.attempts):
+        paper.submit(Claim(1))
+        paper.submit(Claim(2))
+        paper.submit(BeginGeneration())
+    assert isinstance(paper.submit(ReleaseHeld(2)), Done)
+    assert isinstance(paper.submit(ReleaseHeld(1)), Done)
+    paper.submit(Claim(1))
+    assert paper.submit(TakeUp(arrival=1, start=START)) == Done(paper.position, RUN)
+    end = ev.RunFailed(error=ev.Fault(type="X", message="x"))
+    assert isinstance(paper.submit(Append(by=Supervisor(), run=RUN, events=(end,))), Done)
+    bench = Bench(paper=paper)
+    bench.up()
+    assert bench.answer() == Claim(2)
+    assert bench.answer() == TakeUp(arrival=2, start=START)
+    assert bench.asked == [TakeUp(arrival=2, start=START, reroute=True)]
+    bench.settle()
+    assert not paper.index.queue
+    (live,) = paper.index.live
+    assert live != RUN

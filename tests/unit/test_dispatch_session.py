@@ -189,6 +189,25 @@ def test_suspects_are_resumed_one_at_a_time_after_the_others():
     assert bench.started(generation=4) == [second]
 
 
+def test_a_suspect_that_is_paused_lets_the_next_one_be_tried():
+    """What an operator has stopped proves nothing any more; those behind it must not wait for it."""
+    bench = Bench()
+    bench.up()
+    for number in (1, 2):
+        bench.mail(number)
+    bench.settle()
+    first, second = bench.paper.index.live
+    for generation in (1, 2):
+        bench.tell(GenerationDown(Generation(generation), unexpected=True))
+        bench.sent.clear()
+        bench.up()
+        bench.settle()
+    assert bench.started(generation=3) == [first]
+    bench.do(Pause(run=first, code="operator", detail=""))
+    bench.settle()
+    assert bench.started(generation=3) == [second]
+
+
 def test_code_that_does_not_load_pauses_what_should_run_and_starts_nothing():
     """A child that can't run anything is no reason to lose, fail or hide a run."""
     bench = started()
