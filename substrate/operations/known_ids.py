@@ -5,7 +5,8 @@ An id that a live run was given stays known at any age, after its bucket is drop
 
 from dataclasses import dataclass
 
-from substrate import layout
+from substrate import layout, runlog
+from substrate.errors import Damaged
 from substrate.messages import Accepted
 from substrate.operations.buckets import consumed_at
 from substrate.operations.change import Context, View
@@ -46,13 +47,14 @@ def _present(entry: Entry, place: str) -> Present:
 
 
 def _given(view: View, run: RunId, identity: bytes) -> Present | None:
-    """The mail of a live run whose entry is gone; what the run itself sent is none."""
+    """The mail of a live run whose entry is gone; what the run itself sent is none. Raises Damaged."""
     ledger = fold.ledger(view.known(run).run)
     text, _ = id_text(identity)
     if ledger is None or text not in ledger.received:
         return None
     for arrival in ledger.mails.values():
-        gist = mail.scan(view.read(layout.mail_path(arrival)) or b"")
+        gist = mail.scan(runlog.stored(view, layout.mail_path(arrival)))
         if identity in {gist.id, own_id(gist)}:
             return Present(Accepted("already-present", run, arrival, "consumed"), gist.bare_sha256)
-    return None
+    # To take it for a new one would start a second run with it.
+    raise Damaged(layout.run_dir(run), f"the run was given a mail {text[:200]!r}, and none of its mails has that id")

@@ -1,5 +1,6 @@
 """How long a consumed mail's id is refused: buckets close, stay for the horizon, and are dropped whole."""
 
+import base64
 import hashlib
 
 import msgspec
@@ -9,15 +10,16 @@ from hypothesis import strategies as st
 
 from substrate import layout
 from substrate.errors import Damaged
-from substrate.messages import Accepted, Claim, Enqueue, Reject
+from substrate.messages import Accepted, Claim, Enqueue, Reject, TakeUp
 from substrate.operations import Settled
 from substrate.operations.buckets import BUCKET_AGE, DIRECTORY_ENTRIES, PORTION, Watermark, drop, due, watermark
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
+from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.times import stamp
 from waypost.testing.clock import START
-from waypost.testing.desk import ADDRESS, Desk, Files, message
+from waypost.testing.desk import ADDRESS, Desk, Files, call, message
 
 WEEK = 7 * BUCKET_AGE
 NOTHING = ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"null")))
@@ -141,6 +143,47 @@ def test_an_id_that_a_live_run_was_given_is_a_duplicate_at_any_age() -> None:
     desk.append(run, NOTHING)
     assert desk.must(Enqueue(message("live@x"))).outcome == "enqueued"
     desk.check()
+
+
+def forgotten_but_by_its_run() -> tuple[Desk, RunId, bytes]:
+    """A live run that was given two mails long ago, the second under an id that is no text; and that second one."""
+    desk = Desk()
+    desk.begin()
+    run = desk.start(message("m1@x"))
+    desk.append(run, ev.SignalAwaited(call=call(1), park="input", seen=1))
+    second = message("m2@x", answers="m1@x").replace(b"<m2@x>", b"<m2\xff@x>")
+    arrival = desk.enqueue(second)
+    desk.must(Claim(arrival))
+    desk.must(TakeUp(arrival=arrival, wait=call(1)))
+    desk.wall += BUCKET_AGE
+    reject(desk, "later@x")
+    desk.wall += WEEK
+    assert desk.drop_old() == 1
+    return desk, run, second
+
+
+def test_each_mail_that_a_live_run_was_given_is_a_duplicate_at_any_age() -> None:
+    """Not only the one that started it: an answer that is redelivered must not answer the next question, too."""
+    desk, run, second = forgotten_but_by_its_run()
+    assert desk.do(Enqueue(second)) == Settled(Accepted("already-present", run, 2, "consumed"))
+    assert desk.do(Enqueue(message("m1@x"))) == Settled(Accepted("already-present", run, 1, "consumed"))
+    other = message("m3@x").replace(b"<m3@x>", base64.b64encode(b"<m2\xff@x>"))
+    assert desk.must(Enqueue(other)).outcome == "enqueued"  # an id that only looks like the other in the log
+    desk.check()
+
+
+@pytest.mark.parametrize("found", [None, message("m9@x")])
+def test_a_mail_of_a_live_run_that_is_not_there_is_damage_and_its_redelivery_no_new_mail(found: bytes | None) -> None:
+    """The log says that the run was given it: to let it in again because its bytes are gone would do it twice."""
+    desk, _, second = forgotten_but_by_its_run()
+    assert isinstance(desk.tree, Files)
+    if found is None:
+        del desk.tree.files[layout.mail_path(2)]
+    else:
+        desk.tree.files[layout.mail_path(2)] = found
+    with pytest.raises(Damaged):
+        desk.do(Enqueue(second))
+    assert 4 not in desk.index.queue
 
 
 def test_what_a_run_sent_is_no_mail_that_it_was_given() -> None:
