@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from substrate import layout
+from substrate.errors import Damaged
 from substrate.runlog import Tree
-from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
 
 
@@ -30,15 +30,15 @@ def encode_grants(record: Grants) -> bytes:
     return msgspec.json.encode(record)
 
 
-def decode_grants(raw: bytes) -> Grants:
-    """Read ``grants.json``, strictly. Raises Invalid."""
+def grants_of(tree: Tree, run: RunId) -> Grants:
+    """A live run's grants, read strictly; none for a run that isn't there. Raises Damaged."""
+    path = layout.grants_path(run)
+    raw = tree.read(path)
+    if raw is None:
+        if tree.entries(layout.run_dir(run)):
+            raise Damaged(path, "not a grants.json: the file is missing")
+        return Grants(mail=())
     try:
         return _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
-        raise Invalid(f"not a grants.json: {bad}") from None
-
-
-def grants_of(tree: Tree, run: RunId) -> Grants:
-    """A live run's grants; none for a run that isn't there."""
-    raw = tree.read(layout.grants_path(run))
-    return Grants(mail=()) if raw is None else decode_grants(raw)
+        raise Damaged(path, f"not a grants.json: {bad}") from None

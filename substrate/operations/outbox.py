@@ -36,9 +36,10 @@ def queue_mail(view: View, operation: QueueMail, context: Context) -> Decided:
     """Put a run's mail into the outbox, or record why it may not go. Value: None; the event tells."""
     before = view.known(operation.run)
     refused = child_may_write(view, operation.by, before)
+    if refused is not None:
+        return refused
     ledger = fold.ledger(before.run)
-    if refused is not None or ledger is None:
-        return refused or Refused("not-given", "there is no such run")
+    assert ledger is not None, "a child may write to live runs only"
     if not is_call_id(operation.call):
         return Refused("call", f"{operation.call[:80]!r} is not a call identity such as r1#2")
     try:

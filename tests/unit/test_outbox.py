@@ -4,12 +4,14 @@ import msgspec
 import pytest
 
 from substrate import layout
+from substrate.errors import Damaged
 from substrate.messages import (
     Answer,
     Append,
     Attachment,
     BeginGeneration,
     Claim,
+    Hub,
     MailDelivered,
     MailUndeliverable,
     Pause,
@@ -23,8 +25,9 @@ from substrate.operations import Settled
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
-from waypost.model.ids import Generation, RunId, message_key
-from waypost.testing.desk import ADDRESS, BOSS, SENDER, Desk, call, message
+from waypost.model.ids import CallId, Generation, RunId, message_key
+from waypost.model.limits import Limits
+from waypost.testing.desk import ADDRESS, BOSS, SENDER, Desk, Files, call, message
 
 CHILD = WorkflowProcess(Generation(1))
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
@@ -170,6 +173,74 @@ def test_a_mail_may_be_delivered_after_its_run_has_ended() -> None:
     desk.check()
 
 
+def test_a_mail_over_the_limit_is_not_queued_and_the_workflow_sees_it() -> None:
+    """What we would not take from others we don't send; and the repository doesn't grow by what goes nowhere."""
+    desk = Desk(limits=Limits(mail=1000))
+    desk.begin()
+    run = desk.start(message("m1@x"))
+    desk.must(QueueMail(by=CHILD, run=run, call=call(1), to=(BOSS,), subject="s", text="x\n" * 1000))
+    failed = desk.events(run)[-1]
+    assert isinstance(failed, ev.MailFailed)
+    assert failed.reason.endswith("over 1000")
+    assert not desk.index.outbox
+    desk.check()
+
+
+@pytest.mark.parametrize("name", ["", "r1", "../../etc", "r1#2\n", "r1#1" + "0" * 600])
+def test_a_mail_for_what_is_no_call_is_refused(name: str) -> None:
+    """The call names the mail: from a name that the child made up there would be no way back to the workflow."""
+    desk, run = begun()
+    assert desk.code(QueueMail(by=CHILD, run=run, call=CallId(name), to=(BOSS,), subject="s", text="t")) == "call"
+    assert desk.index.known(run).seq == 1
+
+
+@pytest.mark.parametrize(("case", "code"), [("absent", "not-given"), ("ended", "terminal")])
+def test_nobody_sends_for_a_run_that_is_not_there_or_has_ended(case: str, code: str) -> None:
+    """A mail belongs to a run that can still be told what became of it."""
+    desk, run = begun()
+    desk.append(run, ev.RunCompleted(result=NULL))
+    assert desk.code(ask(run if case == "ended" else RunId("run_9_0000000000000009"))) == code
+    assert not desk.index.outbox
+
+
+def test_an_event_about_a_mail_has_the_limit_of_every_event() -> None:
+    """A reason may quote what a stranger or another server wrote; the log holds nothing over its limit all the same."""
+    desk = Desk(limits=Limits(event=900))
+    desk.begin()
+    run = desk.start(message("m1@x"))
+    assert desk.code(ask(run, to="\x01" * 200 + "@x")) == "too-large"  # each is six characters in the log
+    desk.must(ask(run, 2))
+    assert desk.code(MailUndeliverable(1, "x" * 900)) == "too-large"
+    assert list(desk.index.outbox) == [1]
+    desk.must(MailUndeliverable(1, "no such mailbox"))
+    assert not desk.index.outbox
+    desk.check()
+
+
+@pytest.mark.parametrize(
+    "raw", [None, b"", b"{", b"[]", b'{"mail":["mallory@evil.example"],"more":1}', b'{"mail":["\xff"]}']
+)
+def test_grants_that_cannot_be_read_are_damage_and_allow_nothing(raw: bytes | None) -> None:
+    """To take them for none would tell the workflow, for ever, that it lacks a grant which it has."""
+    desk, run = begun()
+    request = waiting(desk, run)
+    assert isinstance(desk.tree, Files)
+    del desk.tree.files[layout.grants_path(run)]
+    desk.tree.files |= {} if raw is None else {layout.grants_path(run): raw}
+    asking = ev.SignalAwaited(call=call(4), park="approval", seen=2, who=(BOSS,), request=request)
+    for operation in (ask(run, 3), Append(by=CHILD, run=run, events=(asking,))):
+        with pytest.raises(Damaged, match="not a grants"):
+            desk.do(operation)
+    assert desk.index.known(run).seq == 3
+
+
+def test_a_run_that_is_not_there_has_no_grants() -> None:
+    """An administrator is held by no generation; whom a run may ask is said by its own beginning all the same."""
+    desk, _ = begun()
+    asking = ev.SignalAwaited(call=call(1), park="approval", seen=0, who=(BOSS,))
+    assert desk.code(Append(by=Hub("root"), run=RunId("run_9_0000000000000009"), events=(asking,))) == "grants"
+
+
 def test_an_older_child_can_not_send() -> None:
     """The fence holds for mail as for events."""
     desk, run = begun()
@@ -205,6 +276,16 @@ def test_an_answer_that_has_no_question_is_refused() -> None:
     assert desk.code(Answer(run=run, call=None, decision=YES)) == "several"
     assert desk.code(Answer(run=run, call=call(9), decision=YES)) == "no-approval"
     assert desk.must(Answer(run=run, call=call(4), decision=YES)) == call(4)
+
+
+def test_an_answer_that_does_not_fit_into_the_log_is_refused_and_the_question_stays_open() -> None:
+    """Nobody's yes is cut short or half recorded; they are told, and may say it in fewer words."""
+    desk, run = begun()
+    waiting(desk, run)
+    long = ev.Decision(approved=True, by="root", text="x" * 300_000, via="cli")
+    assert desk.code(Answer(run=run, call=None, decision=long)) == "invalid"
+    assert desk.must(Answer(run=run, call=None, decision=YES)) == call(2)
+    desk.check()
 
 
 @pytest.mark.parametrize(("by", "code"), [(BOSS, ""), ("boss@EXAMPLE.com", ""), ("mallory@evil.example", "who")])
