@@ -1,5 +1,7 @@
 """The queue's operations, on a tree in memory: what each commit holds, and what is refused and changes nothing."""
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -133,6 +135,8 @@ def refused_take_ups() -> list[tuple[str, str]]:
         ("live", "start of a live run"),
         ("not-ended", "reroute of a live run"),
         ("invalid", "neither start nor wait"),
+        ("absent", "answer of a run that has not begun"),
+        ("invalid", "start that can't be recorded"),
     ]
 
 
@@ -160,6 +164,16 @@ def test_a_take_up_that_comes_too_late_is_refused_and_its_claim_can_go_back(code
             operation = TakeUp(arrival=arrival, start=STARTED, reroute=True)
         case "neither start nor wait":
             operation = TakeUp(arrival=arrival)
+        case "answer of a run that has not begun":
+            desk.must(Release(arrival))
+            arrival = desk.enqueue(message("first@x"))
+            desk.must(Claim(arrival))
+            operation = TakeUp(arrival=arrival, wait=call(1))
+        case "start that can't be recorded":
+            desk.must(Release(arrival))
+            arrival = desk.enqueue(message("first@x"))
+            desk.must(Claim(arrival))
+            operation = TakeUp(arrival=arrival, start=dataclasses.replace(STARTED, definition="no hash"))
         case "not claimed":
             pass
         case other:
@@ -169,11 +183,13 @@ def test_a_take_up_that_comes_too_late_is_refused_and_its_claim_can_go_back(code
     assert files(desk) == before
     if case != "not claimed":
         desk.must(Release(arrival))
-        assert len(place(desk, "inbox")) == 1
+        assert arrival in desk.index.queue
+        assert place(desk, "processing") == []
     desk.check()
 
 
-def test_a_mail_whose_run_has_ended_starts_one_that_names_it_and_takes_the_others_along() -> None:
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_mail_whose_run_has_ended_starts_one_that_names_it_and_takes_the_others_along(*, claimed: bool) -> None:
     """Two mails of a thread that arrive before its end was seen must not become two runs, nor be lost."""
     desk = Desk()
     old = parked(desk)
@@ -182,6 +198,8 @@ def test_a_mail_whose_run_has_ended_starts_one_that_names_it_and_takes_the_other
     desk.must(Claim(second))
     desk.append(old, NOTHING)
     assert desk.code(TakeUp(arrival=second, start=STARTED, reroute=True)) == "order"
+    if not claimed:
+        desk.must(Release(second))
     new = desk.must(TakeUp(arrival=first, start=STARTED, reroute=True))
     assert new != old
     started = desk.events(new)[0]

@@ -94,12 +94,15 @@ def test_no_notice_goes_to_a_program_or_to_nobody_in_particular(field: bytes) ->
     assert desk.index.state.rejected == 1
 
 
-@pytest.mark.parametrize("sender", [ADDRESS, ADDRESS.upper(), "", "not an address", "a@b\x00c"])
+@pytest.mark.parametrize(
+    "sender", [ADDRESS, ADDRESS.upper(), "", "not an address", "a@b\x00c", "<bob@[192.0.2.1]>", "<a..b@example.com>"]
+)
 def test_no_notice_goes_to_ourselves_or_to_what_is_no_address(sender: str) -> None:
     """A mail with a forged sender must not make this deployment write to itself, nor fail its rejection."""
     desk = rejected(message("m1@x", sender=sender))
-    assert not [each for each in desk.index.outbox.values() if each.outgoing.to[0].casefold() == ADDRESS]
+    assert not desk.index.outbox
     assert 1 not in desk.index.queue
+    assert desk.index.state.rejected == 1
 
 
 def test_a_notice_is_no_mail_that_would_get_one() -> None:
