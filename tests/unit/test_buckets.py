@@ -172,8 +172,10 @@ def test_each_mail_that_a_live_run_was_given_is_a_duplicate_at_any_age() -> None
     desk.check()
 
 
-@pytest.mark.parametrize("found", [None, message("m9@x")])
-def test_a_mail_of_a_live_run_that_is_not_there_is_damage_and_its_redelivery_no_new_mail(found: bytes | None) -> None:
+@pytest.mark.parametrize(("found", "said"), [(None, "the file is missing"), (message("m9@x"), "none of its mails")])
+def test_a_mail_of_a_live_run_that_is_not_there_is_damage_and_its_redelivery_no_new_mail(
+    found: bytes | None, said: str
+) -> None:
     """The log says that the run was given it: to let it in again because its bytes are gone would do it twice."""
     desk, _, second = forgotten_but_by_its_run()
     assert isinstance(desk.tree, Files)
@@ -181,7 +183,7 @@ def test_a_mail_of_a_live_run_that_is_not_there_is_damage_and_its_redelivery_no_
         del desk.tree.files[layout.mail_path(2)]
     else:
         desk.tree.files[layout.mail_path(2)] = found
-    with pytest.raises(Damaged):
+    with pytest.raises(Damaged, match=said):
         desk.do(Enqueue(second))
     assert 4 not in desk.index.queue
 
