@@ -78,7 +78,7 @@ def test_radix_is_the_documented_one(ordinal: int, directory: str) -> None:
         "mail/2/00/00/0000000001.eml",
         "mail/1/64/0000004096.eml",
         "mail/1/00/00000000001.eml",
-        "mail/1/00/0000000001.json",
+        "mail/1/00/0000000001.txt",
         "grants/Read.json",
         "runs/../format.json",
     ],
