@@ -192,7 +192,7 @@ def _refused(failure: SubstrateError) -> Refused:
         case NewerFormat():
             code = "newer-format"
         case FlushFailed():
-            code = "disk"
+            code = failure.fault or "disk"
         case _:
             code = "unreadable"
     return Refused(code, failure.message, failure.hint)

@@ -112,7 +112,7 @@ class FlushFailed(SubstrateError):
         self.path = path
         self.reason = reason
         self.errno = errno
-        self.fault = None if errno in _FULL else "disk"
+        self.fault = "full" if errno in _FULL else "disk"
 
 
 class ArchiveFailed(SubstrateError):

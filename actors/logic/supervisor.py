@@ -20,6 +20,7 @@ from actors.logic.supervisor_effects import (
     Gone,
     Hire,
     LaunchChild,
+    OpenRepository,
     Pass,
     Up,
 )
@@ -71,7 +72,7 @@ from waypost.model.times import Now
 EARLY = 256
 """Forwards that are kept while the repository is opening; what comes after them is withheld."""
 
-_DOWN = {"disk": "storage-failed", "foreign": "damaged"}
+_DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged"}
 """The substrate's codes for a refused opening that have another name here."""
 
 
@@ -143,6 +144,10 @@ def _opening(setup: Setup, state: Opening, message: _Internal, now: Now) -> Next
     match message:
         case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
             return _opened(state, snapshot)
+        case Outcome(state.opened, Refused("full", why)) if state.books.incarnation > 1:
+            return _no_space(setup, state, why, now)
+        case Woken(state.opened):
+            return Next(state, (OpenRepository(state.opened),))
         case Outcome(state.opened, Refused(code, why, hint)):
             lost = Lost(_DOWN.get(code, code), f"{why}; {hint}" if hint else why)
         case Outcome(state.opened, Withheld(reason)):
@@ -151,6 +156,14 @@ def _opening(setup: Setup, state: Opening, message: _Internal, now: Now) -> Next
             return Next(state)
     withheld = withhold(forwards(state.early), f"{lost.reason}: {lost.message}")
     return wind(setup, state.books, (Role.SUBSTRATE,), lost, now, before=withheld)
+
+
+def _no_space(setup: Setup, state: Opening, why: str, now: Now) -> Next[State]:
+    """A repository that was open before opens again by itself once there is space (storage §2, disk full)."""
+    books = replace(state.books, last=state.books.last + 1)
+    withheld = withhold(forwards(state.early), why)
+    wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
+    return Next(Opening(books, books.last, reason=why), (*withheld, wake))
 
 
 def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:

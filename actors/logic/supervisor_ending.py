@@ -145,7 +145,9 @@ def _afterwards(books: Books, then: Again | Over | Lost) -> Next[State]:
 
 def _fault(setup: Setup, state: State, role: Role, end: ActorEnded, now: Now) -> Next[State]:
     limits, failure = setup.limits, end.failure or "it ended unasked"
-    recent = (*(at for at in state.books.faults if now.mono - at < limits.actor_window), now.mono)
+    recent = tuple(at for at in state.books.faults if now.mono - at < limits.actor_window)
+    if end.fault != "full":  # a full disk ends by itself, and is waited for: it is nobody's fault
+        recent = (*recent, now.mono)
     by_disk = role is Role.SUBSTRATE and end.fault == "disk"
     disk_faults = state.books.disk_faults + by_disk
     books = replace(state.books, faults=recent, disk_faults=disk_faults)

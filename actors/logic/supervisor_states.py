@@ -91,8 +91,10 @@ class Opening:
 
     books: Books
     opened: int
-    """Correlation of the answer."""
+    """Correlation of the answer; and token of the wake-up, where the next try waits for space."""
     early: tuple[Early, ...] = ()
+    reason: str = ""
+    """Why it isn't open yet, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ def _words(state: State) -> tuple[str, str]:
         case Idle() | Stopped():
             return type(state).__name__.lower(), ""
         case Opening() | Raising() | Starting():
-            return "starting", ""
+            return "starting", state.reason if isinstance(state, Opening) else ""
         case Running():
             return "running", state.broken
         case Evicting() | BackingOff():

@@ -115,6 +115,14 @@ def test_a_disk_that_fails_again_leaves_the_storage_failed() -> None:
     assert isinstance(step(again, replace(ended(Role.DISPATCH), fault="disk")).state.then, Again)
 
 
+def test_a_full_disk_is_no_actors_fault() -> None:
+    """However often it fills up, it ends by itself: the deployment is made anew and never given up for it."""
+    state = replace(RUNNING, books=replace(BOOKS, faults=(60.0, 99.0)))
+    following = step(state, replace(ended(Role.SUBSTRATE), fault="full"))
+    assert isinstance(following.state.then, Again)
+    assert following.state.books.faults == (60.0, 99.0)
+
+
 def test_failures_long_ago_do_not_count() -> None:
     """Three in a year are bad luck."""
     state = replace(RUNNING, books=replace(BOOKS, faults=(1.0, 40.0)))

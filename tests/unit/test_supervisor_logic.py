@@ -249,6 +249,7 @@ def test_a_generation_that_can_not_be_begun_is_tried_again() -> None:
         (Refused("foreign", "another history"), "damaged"),
         (Refused("newer-format", "format 9"), "newer-format"),
         (Refused("disk", "EIO"), "storage-failed"),
+        (Refused("full", "no space"), "storage-failed"),
         (Withheld("EIO"), "storage-failed"),
     ],
 )
@@ -262,6 +263,23 @@ def test_a_repository_that_can_not_be_opened_is_down_with_the_reason(result, rea
     after = step(following.state, ended(Role.SUBSTRATE, failure=None))
     assert isinstance(after.state, Down)
     assert after.state.reason == reason
+
+
+def test_a_full_disk_is_waited_for_by_a_repository_that_was_open_before() -> None:
+    """It ends by itself when there is space (storage §2); meanwhile mail is withheld, and the reason is shown."""
+    books = replace(OPENING.books, incarnation=2)
+    state = replace(OPENING, books=books, early=(Early(5, MAIL),))
+    waiting = step(state, Outcome(10, Refused("full", "no space")))
+    assert isinstance(waiting.state, Opening)
+    assert describe(SETUP, waiting.state).reason == "no space"
+    assert without_news(waiting) == (
+        Reply(5, Withheld("no space")),
+        WakeAt(Woken(11), mono=NOW.mono + LIMITS.backoff_first),
+    )
+    again = step(waiting.state, Woken(11))
+    assert again.effects == (OpenRepository(11),)
+    assert isinstance(step(again.state, Outcome(11, Done(0, SNAPSHOT))).state, Raising)
+    assert step(waiting.state, Woken(10)).effects == (), "a wake-up of something earlier"
 
 
 # --- forwards ------------------------------------------------------------------------------------------------------
