@@ -8,7 +8,6 @@ Memory: one source at a time, at most a quarter of a full pack, and some 100 byt
 """
 
 import hashlib
-import os
 import zlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -59,7 +58,7 @@ class Concatenation:
             self._disk.sync(descriptor, self._path, self._written + pack.TRAILER)
             self._disk.protect(descriptor, self._path)
         finally:
-            os.close(descriptor)
+            self._disk.close_file(descriptor)
 
     # --- what there is ---
 

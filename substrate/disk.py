@@ -30,21 +30,29 @@ class Disk:
 
     # --- journals: an open descriptor ---
 
+    def open_file(self, path: str, flags: int) -> int:
+        """Open a file to be written, and return its descriptor, which is to be closed by ``close_file``. No point."""
+        return os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def close_file(self, descriptor: int) -> None:
+        """Let go of a descriptor. No point: nothing on the disk changes."""
+        os.close(descriptor)
+
     def create(self, path: str, size: int) -> int:
         """Make a file that must not exist, reserve ``size`` bytes of it, and return its descriptor."""
         self.point("create", path)
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        descriptor = self.open_file(path, os.O_CREAT | os.O_EXCL)
         try:
             self.reserve(descriptor, path, size)
         except BaseException:
-            os.close(descriptor)
+            self.close_file(descriptor)
             raise
         return descriptor
 
     def reopen(self, path: str) -> int:
         """Open an existing file for reading and writing."""
         self.point("reopen", path)
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return self.open_file(path, 0)
 
     def reserve(self, descriptor: int, path: str, size: int) -> None:
         """Make sure that the first ``size`` bytes can be written without running out of space."""

@@ -56,7 +56,7 @@ class Journal:
             disk.sync(descriptor, path, pack.HEADER)
             disk.sync_directory(folder.journals)
         except BaseException:
-            os.close(descriptor)
+            disk.close_file(descriptor)
             raise
         return cls(disk, path, number, descriptor, room)
 
@@ -157,7 +157,7 @@ class Journal:
     def close(self) -> None:
         """Let go of the file as it is; doing it twice is fine."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._disk.close_file(self._descriptor)
             self._descriptor = -1
 
 
@@ -191,7 +191,7 @@ def copy(disk: Disk, path: str, target: str, end: int, count: int) -> str:
             raise OSError(errno.EIO, "it doesn't give back what was written", target)
         disk.protect(descriptor, target)
     finally:
-        os.close(descriptor)
+        disk.close_file(descriptor)
     return data[-pack.TRAILER :].hex()
 
 

@@ -7,7 +7,6 @@ host's lock; it may be killed anywhere and be run again.
 import errno
 import functools
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,4 +186,4 @@ def _finish(disk: Disk, step: Keep) -> str:
     try:
         return finish(disk, step.scan.file, descriptor, step.last.end, step.last.entries)
     finally:
-        os.close(descriptor)
+        disk.close_file(descriptor)

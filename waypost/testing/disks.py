@@ -19,17 +19,35 @@ class Died(BaseException):
 
 
 class DyingDisk(Disk):
-    """Dies at a point: that operation and all later ones don't happen. ``half`` writes half of it first."""
+    """Dies at a point: that operation and all later ones don't happen. ``half`` writes half of it first.
+
+    Its open files are closed by its death, as a real process's are, although what it died in is never told.
+    """
 
     def __init__(self, at: int, *, half: bool = False) -> None:
         super().__init__()
         self.at = at
         self.half = half
+        self._held: set[int] = set()
+
+    def open_file(self, path: str, flags: int) -> int:
+        """Open, and remember that it is open."""
+        descriptor = super().open_file(path, flags)
+        self._held.add(descriptor)
+        return descriptor
+
+    def close_file(self, descriptor: int) -> None:
+        """Close, unless death has done it: the number may be another file's by now."""
+        if descriptor in self._held:
+            self._held.remove(descriptor)
+            super().close_file(descriptor)
 
     def point(self, operation: str, path: str) -> None:
         """Pass a point, or die there."""
         super().point(operation, path)
         if self.points >= self.at:
+            while self._held:
+                self.close_file(next(iter(self._held)))
             raise Died(f"at point {self.points}: {operation} {path}")
 
     def write_at(self, descriptor: int, path: str, data: bytes, offset: int) -> None:
