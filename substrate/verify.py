@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from substrate import layout, runlog, sshsig
+from substrate import layout, runlog
 from substrate import state as files
-from substrate.errors import BadObject, Damaged, NotARepository, SubstrateError
+from substrate.errors import SubstrateError
 from substrate.flush import FlushHash, Trailer
-from substrate.folder import Folder
 from substrate.history import Changed, Differ, Objects, Step, back_to_the_start
 from substrate.keys import PublicKey
-from substrate.objects import Commit, Kind, parse_commit
-from substrate.readview import open_readonly
-from substrate.sealed import SealedObjects
-from substrate.trees import Trees
+from substrate.looking import look, seen
+from substrate.objects import Commit, Kind
 from substrate.verify_runs import Counted, count_runs
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
@@ -81,20 +78,11 @@ def verify(path: str | Path, key: PublicKey | None = None) -> Report:
 
     Raises NotARepository when there is nothing to check. Everything else that is wrong is in the report.
     """
-    faults: list[Fault] = []
-    folder = _folder(Path(path))
-    sealed, tip = SealedObjects(folder.objects), _tip(folder)
-    objects: Objects = _Sealed(sealed)
-    signer = key or _claimed(objects, tip)
-    if signer is None:
-        return Report(faults=(Fault("the newest commit is not signed", tip.hex()),))
-    if Path(folder.journals).is_dir():
-        try:
-            view = open_readonly(folder.path, signer)
-            objects, tip = view, bytes.fromhex(view.head)
-        except SubstrateError as failure:
-            faults.append(Fault(failure.message))
-    return _report(objects, tip, signer, faults, pinned=key is not None)
+    found = look(path, key)
+    if found.signer is None:
+        return Report(faults=(Fault("the newest commit is not signed", found.tip.hex()),))
+    faults = [] if found.unread is None else [Fault(found.unread.message)]
+    return _report(found.objects, found.tip, found.signer, faults, pinned=key is not None)
 
 
 def _report(objects: Objects, tip: bytes, signer: PublicKey, faults: list[Fault], *, pinned: bool) -> Report:
@@ -116,10 +104,10 @@ def _report(objects: Objects, tip: bytes, signer: PublicKey, faults: list[Fault]
     proof = _Proof()
     try:
         steps = back_to_the_start(objects, tip, judge)
-        seen = _seen(objects, steps[-1].tree)
-        known = files.decode_format(seen.read(layout.FORMAT) or b"")
+        newest = seen(objects, steps[-1].tree)
+        known = files.decode_format(newest.read(layout.FORMAT) or b"")
         faults.extend(proof.faults_of(objects, steps, known.repository))
-        counted = count_runs(seen, known.repository)
+        counted = count_runs(newest, known.repository)
         faults.extend(Fault(what, path=path) for what, path in counted.faults)
     except (SubstrateError, Invalid) as failure:
         faults.append(Fault(f"the check ends here: {failure.message}"))
@@ -222,59 +210,6 @@ def _sealings(objects: Objects, before: bytes | None, changes: list[Changed]) ->
     for path, oid in new.items():
         if path.startswith(f"{layout.SEALED}/") and path.endswith("/events.jsonl") and oid is not None:
             run = RunId(path.split("/")[-2])
-            old = () if before is None else runlog.events(_seen(objects, before), run)
+            old = () if before is None else runlog.events(seen(objects, before), run)
             if b"".join(raw + b"\n" for raw in old) != objects.object(Kind.BLOB, oid):
                 yield "the sealed log isn't the log that the run had", path
-
-
-@dataclass(frozen=True, slots=True)
-class _Sealed:
-    """Packs alone: a clone, or a repository without its journals."""
-
-    sealed: SealedObjects
-
-    def object(self, kind: Kind, oid: bytes) -> bytes:
-        return self.sealed.read(kind, oid)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A tree, to be read by path."""
-
-    objects: Objects
-    trees: Trees
-
-    def read(self, path: str) -> bytes | None:
-        oid = self.trees.blob(path)
-        return None if oid is None else self.objects.object(Kind.BLOB, oid)
-
-    def entries(self, path: str) -> tuple[str, ...]:
-        return self.trees.names(path)
-
-
-def _seen(objects: Objects, tree: bytes) -> _Seen:
-    return _Seen(objects, Trees(lambda oid: objects.object(Kind.TREE, oid), tree))
-
-
-def _folder(path: Path) -> Folder:
-    """The repository at this path: bare, or the ``.git`` of a clone."""
-    for candidate in (path, path / ".git"):
-        if (candidate / "objects").is_dir():
-            return Folder(str(candidate))
-    raise NotARepository(str(path), "no git repository lies there")
-
-
-def _tip(folder: Folder) -> bytes:
-    ref = folder.read_ref()
-    if ref is None:
-        raise NotARepository(folder.path, "it has no branch 'log'")
-    return bytes.fromhex(ref)
-
-
-def _claimed(objects: Objects, tip: bytes) -> PublicKey | None:
-    """The key that the newest commit says it was signed with."""
-    try:
-        signature = parse_commit(objects.object(Kind.COMMIT, tip)).signature
-        return None if signature is None else PublicKey(sshsig.parse(signature).public)
-    except (BadObject, Damaged, ValueError):
-        return None
