@@ -301,8 +301,9 @@ class Drive:
             return
         sha256 = hashlib.sha256(raw).hexdigest()
         self._blobs[sha256] = raw  # the event comes back, and then the value is at hand
+        if sha256 not in self._unkept:  # another call may have brought the same value: one way there is enough
+            self._effects.append(fx.Keep(sha256, raw))
         self._unkept.setdefault(sha256, []).append((slim,))
-        self._effects.append(fx.Keep(sha256, raw))
 
     def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
         self._effects.append(fx.Append(events))

@@ -40,6 +40,7 @@ from waypost.child import effects as fx
 from waypost.child.bodies import Bodies
 from waypost.child.drive import Drive, MakeProgram
 from waypost.child.errors import HostBroke
+from waypost.child.keeping import Keeping
 from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded
 from waypost.child.program import Program, Turn
 from waypost.child.wire import Answer, Heard, Make, Wire, optional
@@ -75,6 +76,7 @@ class Runtime:
         self._bodies = bodies
         self._mailbox = mailbox
         self._limits = limits
+        self._keeping = Keeping(limits.unreferenced_blobs)
         self._drives: dict[RunId, Drive] = {}
         self._touched: dict[RunId, Drive] = {}
         """Runs that something happened to: their effects come next. Others may be parked in their thousands."""
@@ -206,11 +208,7 @@ class Runtime:
                     lambda answer: drive.fetched(sha256, _blob(answer)),
                 )
             case fx.Keep(sha256, raw):
-                self._ask(
-                    drive,
-                    lambda id_: tuple(_puts(id_, run, sha256, raw, self._limits.chunk)),
-                    _told(lambda why: drive.kept(sha256, why)),
-                )
+                self._keeping.keep(run, sha256, len(raw), lambda: self._keep(drive, sha256, raw))
             case fx.Body():
                 self._bodies.start(run, effect)
             case fx.Pause(detail):
@@ -224,6 +222,7 @@ class Runtime:
             case fx.Leave(reason):
                 print(f"waypost.child: left {run}: {reason}", file=sys.stderr)  # noqa: T201 - the child's log
                 self._drives.pop(run, None)
+                self._keeping.forget(run)
             case _:
                 assert_never(effect)
 
@@ -234,13 +233,24 @@ class Runtime:
 
         self._wire.ask(make, touching)
 
+    def _keep(self, drive: Drive, sha256: str, raw: bytes) -> None:
+        def told(why: str | None) -> None:
+            if why is not None:
+                self._keeping.let_go(drive.run, (sha256,))
+            drive.kept(sha256, why)
+
+        self._ask(drive, lambda id_: tuple(_puts(id_, drive.run, sha256, raw, self._limits.chunk)), _told(told))
+
     def _append(self, drive: Drive, events: tuple[ev.AnyEvent, ...]) -> None:
         raw = tuple(map(ev.proposed, events))
 
         def heard(answer: Answer) -> None:
             if not isinstance(answer, AppendResponse):
                 raise HostBroke(f"an append was answered by {type(answer).__name__}")
-            drive.appended(events, optional(answer.refused), optional(answer.code) or "")
+            refused = optional(answer.refused)
+            if refused is None:
+                self._keeping.let_go(drive.run, ev.blobs(events))
+            drive.appended(events, refused, optional(answer.code) or "")
 
         self._ask(drive, lambda id_: (AppendRequest(id=id_, run=drive.run, events=raw),), heard)
 
