@@ -13,6 +13,7 @@ from substrate.operations.change import Context, View
 from substrate.operations.hold import own_id
 from waypost.model import mail
 from waypost.model import run as fold
+from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, message_key
 from waypost.model.queue import Entry, decode, id_text
 
@@ -26,7 +27,7 @@ class Present:
 
 
 def present(view: View, identity: bytes, context: Context) -> Present | None:
-    """The mail that was accepted under this id; None where there is none within the horizon."""
+    """The mail that was accepted under this id; None where there is none within the horizon. Raises Damaged."""
     key = message_key(identity)
     arrival = view.arrival_of(key)
     if arrival is not None:
@@ -37,9 +38,16 @@ def present(view: View, identity: bytes, context: Context) -> Present | None:
         return _present(item.queued.entry, "processing" if item.claimed else "inbox")
     raw = consumed_at(view, key, context)
     if raw is not None:
-        return _present(decode(raw), "consumed")
+        return _present(_consumed(raw, key, context), "consumed")
     run = view.threads.unsealed(key)
     return None if run is None else _given(view, run, identity)
+
+
+def _consumed(raw: bytes, key: str, context: Context) -> Entry:
+    try:
+        return decode(raw)
+    except Invalid as bad:
+        raise Damaged(f"{layout.queue_dir(context.address, 'consumed')}/…/{key}.json", bad.message) from None
 
 
 def _present(entry: Entry, place: str) -> Present:

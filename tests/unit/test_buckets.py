@@ -188,6 +188,19 @@ def test_a_mail_of_a_live_run_that_is_not_there_is_damage_and_its_redelivery_no_
     assert 4 not in desk.index.queue
 
 
+@pytest.mark.parametrize("found", [b"", b"{}", b"[1]", b"\xff"])
+def test_a_consumed_entry_that_cannot_be_read_is_damage_and_not_the_senders_fault(found: bytes) -> None:
+    """Whoever sends the mail again would else be told that the mail is no good."""
+    desk = Desk()
+    desk.begin()
+    desk.start(message("m1@x"))
+    assert isinstance(desk.tree, Files)
+    (path,) = (path for path in desk.tree.files if path.startswith(layout.queue_dir(ADDRESS, "consumed")))
+    desk.tree.files[path] = found
+    with pytest.raises(Damaged, match=path.rpartition("/")[2]):
+        desk.do(Enqueue(message("m1@x")))
+
+
 def test_what_a_run_sent_is_no_mail_that_it_was_given() -> None:
     """A mail of ours that comes back to us by way of a list is one that was never here."""
     desk = Desk()
