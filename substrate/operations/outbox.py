@@ -32,6 +32,10 @@ from waypost.model.ids import idempotency_key
 from waypost.model.queue import Outgoing, encode
 
 
+_REASON = 2000
+"""Characters of a reason that are kept: what servers say may be long, and an event that is refused helps nobody."""
+
+
 def queue_mail(view: View, operation: QueueMail, context: Context) -> Decided:
     """Put a run's mail into the outbox, or record why it may not go. Value: None; the event tells."""
     before = view.known(operation.run)
@@ -103,7 +107,7 @@ def mail_undeliverable(view: View, operation: MailUndeliverable, context: Contex
     entry = view.outbox.get(operation.ordinal)
     if entry is None:
         return _gone(view, operation.ordinal)
-    event = ev.MailFailed(call=entry.outgoing.call, reason=operation.reason, ordinal=operation.ordinal)
+    event = ev.MailFailed(call=entry.outgoing.call, reason=operation.reason[:_REASON], ordinal=operation.ordinal)
     return _settled(view, entry.outgoing, event, f"give up outgoing mail {operation.ordinal}", context)
 
 
@@ -138,7 +142,7 @@ def _settled(
 
 
 def _failed(view: View, operation: QueueMail, reason: str, context: Context) -> Decided:
-    event = ev.MailFailed(call=operation.call, reason=reason, ordinal=UNSET)
+    event = ev.MailFailed(call=operation.call, reason=reason[:_REASON], ordinal=UNSET)
     made = extend(view, operation.run, view.known(operation.run), (event,), context)
     if isinstance(made, Refused):
         return made

@@ -203,6 +203,19 @@ def test_nobody_sends_for_a_run_that_is_not_there_or_has_ended(case: str, code: 
     assert not desk.index.outbox
 
 
+def test_a_reason_longer_than_an_event_may_hold_is_cut_and_the_mail_given_up() -> None:
+    """Refused, it would be neither on its way nor given up until the next start, and then again."""
+    desk, run = begun()
+    desk.must(ask(run))
+    desk.must(MailUndeliverable(1, "no such mailbox " * 100_000))
+    failed = desk.events(run)[-1]
+    assert isinstance(failed, ev.MailFailed)
+    assert failed.reason.startswith("no such mailbox")
+    assert len(failed.reason) <= 2000
+    assert not desk.index.outbox
+    desk.check()
+
+
 def test_an_event_about_a_mail_has_the_limit_of_every_event() -> None:
     """A reason may quote what a stranger or another server wrote; the log holds nothing over its limit all the same."""
     desk = Desk(limits=Limits(event=900))
