@@ -31,7 +31,6 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import idempotency_key
 from waypost.model.queue import Outgoing, encode
 
-
 _REASON = 2000
 """Characters of a reason that are kept: what servers say may be long, and an event that is refused helps nobody."""
 
