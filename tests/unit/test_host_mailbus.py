@@ -10,7 +10,17 @@ from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref, Refused, R
 from waypost.host import maildir
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
-from waypost.host.mailbus_logic import Discard, Hand, LookIntoSpools, SetAside, Shelve, State, Unrouted, advance
+from waypost.host.mailbus_logic import (
+    Complain,
+    Discard,
+    Hand,
+    LookIntoSpools,
+    SetAside,
+    Shelve,
+    State,
+    Unrouted,
+    advance,
+)
 from waypost.host.messages import BusMessage, Carried, Carry, Deliver, Route, Routes, Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.model.ids import CallId, Deployment, RunId, message_key
@@ -165,6 +175,16 @@ def test_a_spooled_file_that_is_no_mail_is_set_aside() -> None:
     effects = after(SpoolFound(((SPOOLED, b""), (Spooled("gone", Path("/x")), RAW))))
     assert isinstance(effects[0], SetAside)
     assert effects[1:] == [POLL]
+
+
+def test_what_cannot_be_read_is_said_once_and_not_at_every_look() -> None:
+    """The log of a host that runs for months is for what happens, not for one file's permissions."""
+    bad, worse = "/spool/new/1: Permission denied", "/spool/new/2: Permission denied"
+    looks = (SpoolFound((), (bad,)), SpoolFound((), (bad,)), SpoolFound((), (bad, worse)))
+    said = [effect for effect in after(*looks) if isinstance(effect, Complain)]
+    assert said == [Complain(bad), Complain(worse)]
+    mended = [effect for effect in after(*looks, SpoolFound(()), looks[0]) if isinstance(effect, Complain)]
+    assert mended == [Complain(bad), Complain(worse), Complain(bad)]
 
 
 @pytest.fixture

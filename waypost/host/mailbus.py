@@ -8,7 +8,7 @@ from actors.messages import Forward, WakeAt
 from substrate.messages import Outcome, Withheld
 from waypost.host import maildir, spool
 from waypost.host.datadir import DataDir
-from waypost.host.mailbus_logic import Discard, Hand, LookIntoSpools, SetAside, Shelve, Unrouted, advance
+from waypost.host.mailbus_logic import Complain, Discard, Hand, LookIntoSpools, SetAside, Shelve, Unrouted, advance
 from waypost.host.messages import Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.host.worker import Worker
@@ -47,6 +47,8 @@ class MailBusActor(Shell):
                 self._work().do(lambda: _discard(effect))
             case SetAside():
                 self._work().do(lambda: _set_aside(effect))
+            case Complain():
+                log.warning("spool: %s", effect.fault)
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:
@@ -95,9 +97,7 @@ def _look(data: DataDir, names: tuple[str, ...], limit: int, wall: int) -> Spool
                     found.append((mail, raw))
             except OSError as failure:
                 faults.append(f"{mail.path}: {failure.strerror or failure}")
-    for fault in faults:
-        log.warning("spool: %s", fault)
-    return SpoolFound(tuple(found))
+    return SpoolFound(tuple(found), tuple(faults))
 
 
 def _discard(effect: Discard) -> None:

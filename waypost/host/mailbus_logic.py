@@ -75,6 +75,13 @@ class SetAside:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Complain:
+    """Have the log say what could not be read."""
+
+    fault: str
+
+
 # --- state ---------------------------------------------------------------------------------------------------------
 
 
@@ -133,6 +140,8 @@ class Bus:
     open: Mapping[int, Open] = field(default_factory=dict)
     letters: Mapping[int, Letter] = field(default_factory=dict)
     issued: int = 0
+    faults: frozenset[str] = frozenset()
+    """What could not be read at the last look into the spools: said once, and again only when it comes back."""
 
 
 State: TypeAlias = Unrouted | Bus
@@ -274,7 +283,8 @@ def _look(bus: Bus) -> LookIntoSpools:
 
 def _spooled(bus: Bus, message: SpoolFound, now: Now) -> Next[Bus]:
     by_name = {route.name: route for route in bus.routes.values()}
-    effects: list[object] = []
+    effects: list[object] = [Complain(fault) for fault in message.faults if fault not in bus.faults]
+    bus = replace(bus, faults=frozenset(message.faults))
     for mail, raw in message.mails:
         why = malformed(raw, limit=bus.limits.mail)
         route = by_name.get(Deployment(mail.deployment))

@@ -63,9 +63,13 @@ class Shelved:
 
 @dataclass(frozen=True, slots=True)
 class SpoolFound:
-    """What the disk worker found in the spools, with the raw mails; oldest first within a deployment."""
+    """What the disk worker found in the spools, with the raw mails; oldest first within a deployment.
+
+    ``faults``: what it could not read, and why, in words.
+    """
 
     mails: tuple[tuple[Spooled, bytes], ...]
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
