@@ -26,6 +26,12 @@ _TREE = Kind.TREE
 _DELTA_DEPTH = 24
 _DELTA_WORTH = 120
 """Bytes of a tree below which a delta saves nothing."""
+_AHEAD = 64 * 1024
+"""Bytes of zeros that are written ahead of what the journal holds, so many at a time.
+
+Reserved space that was never written costs the file system a transaction of its own at the sync after its first write:
+at every other append. Space that holds zeros already doesn't, and reads the same.
+"""
 
 
 class Journal:
@@ -38,6 +44,8 @@ class Journal:
         """Bytes that are durable."""
         self._disk, self._descriptor, self._room = disk, descriptor, room
         self._offset = pack.HEADER
+        self._prepared = min(_AHEAD, room)
+        """Bytes from the beginning that have been written once, with zeros or with what is there."""
         self._buffer: list[bytes] = []
         self._written: dict[bytes, _Written] = {}
         self._fresh: dict[bytes, bytes] = {}
@@ -52,7 +60,7 @@ class Journal:
             disk.unlink(path)
             raise
         try:
-            disk.write_at(descriptor, path, pack.header(0), 0)
+            disk.write_at(descriptor, path, pack.header(0).ljust(min(_AHEAD, room), b"\0"), 0)
             disk.sync(descriptor, path, pack.HEADER)
             disk.sync_directory(folder.journals)
         except BaseException:
@@ -138,6 +146,10 @@ class Journal:
             if self.room < 0:
                 self._room = self._offset + pack.TRAILER
                 self._disk.reserve(self._descriptor, self.path, self._room)
+            if self._prepared < self._offset:
+                ahead = min(_AHEAD, self._room - self._offset)
+                self._disk.write_at(self._descriptor, self.path, bytes(ahead), self._offset)
+                self._prepared = self._offset + ahead
             self._disk.write_at(self._descriptor, self.path, data, self.end)
             self._disk.sync_data(self._descriptor, self.path, self._offset)
         except OSError:
