@@ -13,6 +13,7 @@ from typing import Self
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_seed_keypair
 
 from substrate import sshsig
 from substrate.disk import Disk
@@ -62,13 +63,17 @@ class PublicKey:
 
 
 class SigningKey:
-    """An Ed25519 key pair that signs flush heads."""
+    """An Ed25519 key pair that signs flush heads.
 
-    __slots__ = ("_private", "public")
+    libsodium signs, because a flush waits for it: in little more than half of the time that OpenSSL takes, with the
+    same result (RFC 8032: a signature follows from key and message).
+    """
+
+    __slots__ = ("_secret", "public")
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
-        self._private = private
-        self.public = PublicKey(private.public_key().public_bytes_raw())
+        raw, self._secret = crypto_sign_seed_keypair(private.private_bytes_raw())
+        self.public = PublicKey(raw)
 
     @classmethod
     def generate(cls) -> Self:
@@ -134,7 +139,8 @@ class SigningKey:
 
     def sign(self, payload: bytes) -> bytes:
         """The armoured signature over a commit's payload, for its ``gpgsig`` header."""
-        return sshsig.armour(sshsig.Signature(self.public.raw, self._private.sign(sshsig.to_sign(payload))))
+        signed = crypto_sign(sshsig.to_sign(payload), self._secret)
+        return sshsig.armour(sshsig.Signature(self.public.raw, signed[:crypto_sign_BYTES]))
 
     def __repr__(self) -> str:
         return f"SigningKey({self.fingerprint})"
