@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, cast
@@ -26,6 +27,7 @@ from waypost.host.reach import reached
 from waypost.host.server import bind
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits
+from waypost.testing.child_stage import eventually
 
 WORKFLOW = '''
 from waypost import Mail, Workflow, approve
@@ -61,7 +63,7 @@ class Running:
                 described=described,
                 command=("test",),
                 environment=dict(os.environ),
-                limits=Limits(mail=100_000, kill_grace=1.0),
+                limits=Limits(mail=100_000, bodies=120_000, kill_grace=1.0),
                 say=lambda _at, text: self.lines.put(text),
             )
         )
@@ -75,9 +77,9 @@ class Running:
             if text in line:
                 return line
 
-    def send(self, name: str) -> MailTaken:
-        """Have a mail accepted."""
-        raw = MAIL % (name.encode(), name.encode())
+    def send(self, name: str, size: int = 0) -> MailTaken:
+        """Have a mail accepted, with ``size`` bytes more of text."""
+        raw = MAIL % (name.encode(), name.encode()) + b"x" * size
         return self.client.post(MailTaken, "mail", "asking@example.com", body=raw, content_type="message/rfc822")
 
 
@@ -196,6 +198,57 @@ def test_a_wrong_request_is_a_problem_record(running: Running) -> None:
             response = connection.getresponse()
             assert (method, path, response.status) == (method, path, status)
             assert msgspec.json.decode(response.read(), type=Problem).message
+
+
+def test_what_is_no_http_is_a_problem_record_too(running: Running) -> None:
+    """Whoever meets the socket with the wrong program learns what it is."""
+    with reached(running.host.data.socket) as name, socket.socket(socket.AF_UNIX) as plain:
+        plain.connect(name)
+        plain.sendall(b"EHLO example.com\r\n\r\n")
+        answer = http.client.HTTPResponse(plain)
+        answer.begin()
+        assert answer.status == 400
+        assert msgspec.json.decode(answer.read(), type=Problem).code == "usage"
+
+
+def test_one_connection_too_many_is_told_so_and_the_others_go_on(running: Running) -> None:
+    """In the record that every other answer has: a program that reads the code tries again."""
+    with ExitStack() as all_of_them:
+        connected = [all_of_them.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(64)]
+        for each in connected:
+            with reached(running.host.data.socket) as name:
+                each.connect(name)
+            each.sendall(b"GET /v1/status HTTP/1.1\r\nhost: waypost\r\n\r\n")
+            assert each.recv(65536).startswith(b"HTTP/1.1 200")
+        with pytest.raises(Said, match="64 others") as refused:
+            running.client.get(Status, "status")
+        assert (refused.value.code, refused.value.hint[:9]) == ("withheld", "try again")
+        connected[0].sendall(b"GET /v1/status HTTP/1.1\r\nhost: waypost\r\n\r\n")
+        assert connected[0].recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_mails_that_come_at_once_share_a_room_and_the_one_that_does_not_fit_is_withheld(running: Running) -> None:
+    """Sixty-four mails of the largest size would be two gigabytes; whoever is withheld comes again."""
+    raw = MAIL % (b"big", b"big") + b"x" * 90_000
+    with reached(running.host.data.socket) as name, socket.socket(socket.AF_UNIX) as slow:
+        slow.connect(name)
+        head = f"POST /v1/mail/asking@example.com HTTP/1.1\r\nhost: waypost\r\ncontent-length: {len(raw)}\r\n\r\n"
+        slow.sendall(head.encode() + raw[:-1])
+
+        def refused() -> bool:
+            try:
+                running.send("second", size=50_000)
+            except Said as said:
+                return said.code == "withheld" and "memory" in said.message
+            return False  # the host hasn't read what the slow one sent
+
+        eventually(refused, "a mail beside a large one that is on its way is withheld")
+        slow.sendall(raw[-1:])
+        answer = http.client.HTTPResponse(slow)
+        answer.begin()
+        assert answer.status == 202
+        answer.read()
+    assert running.send("third", size=50_000).outcome == "enqueued"
 
 
 def test_status_names_signer_isolation_and_deployments(running: Running) -> None:

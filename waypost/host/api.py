@@ -21,7 +21,8 @@ from starlette.routing import Route
 from substrate.errors import SubstrateError
 from waypost.host import queued, source
 from waypost.host.answers import Answer, DeploymentStatus, Problem, Status, Verified
-from waypost.host.errors import HostError, RefusedByRule, TooLarge
+from waypost.host.bodies import Bodies
+from waypost.host.errors import HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
 from waypost.host.narrate import printable
 from waypost.model.errors import Invalid, WaypostError
@@ -57,12 +58,6 @@ class Decided(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comment: str = ""
 
 
-class Usage(HostError):
-    """The request isn't one of those that exist."""
-
-    code = "usage"
-
-
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part."""
 
@@ -70,6 +65,7 @@ class Api:
         self, live: Live, *, limits: Limits, verify: Callable[[], Verified], status: Callable[[], Status]
     ) -> None:
         self._live, self._limits, self._verify, self._status = live, limits, verify, status
+        self._bodies = Bodies(limits.bodies)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -151,12 +147,13 @@ class Api:
 
     async def mail(self, request: Request) -> Answer:
         """Accept a mail; the answer is durable."""
-        raw = await _body(request, self._limits.mail, "the mail")
-        return await in_thread(self._live.deliver, request.path_params["address"], raw)
+        async with self._bodies.whole(request, self._limits.mail, "the mail") as raw:
+            return await in_thread(self._live.deliver, request.path_params["address"], raw)
 
     async def answer(self, request: Request) -> Answer:
         """Answer an open approval, as the operator."""
-        decided = _decoded(await _body(request, SMALL, "the answer"), Decided)
+        async with self._bodies.whole(request, SMALL, "the answer") as raw:
+            decided = _decoded(raw, Decided)
         if len(decided.comment.encode()) > COMMENT:
             raise TooLarge("the comment", COMMENT)
         decision = Decision(
@@ -166,18 +163,18 @@ class Api:
 
     async def resume(self, request: Request) -> Answer:
         """Let a paused run go on, as the operator."""
-        await _body(request, SMALL, "the request")
-        return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
+        async with self._bodies.whole(request, SMALL, "the request"):
+            return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
 
     async def release(self, request: Request) -> Answer:
         """Let a mail in from hold."""
-        await _body(request, SMALL, "the request")
-        return await in_thread(self._live.release, request.path_params["mail"])
+        async with self._bodies.whole(request, SMALL, "the request"):
+            return await in_thread(self._live.release, request.path_params["mail"])
 
     async def reject(self, request: Request) -> Answer:
         """Reject a mail on hold."""
-        await _body(request, SMALL, "the request")
-        return await in_thread(self._live.reject, request.path_params["mail"])
+        async with self._bodies.whole(request, SMALL, "the request"):
+            return await in_thread(self._live.reject, request.path_params["mail"])
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:
@@ -194,18 +191,6 @@ def _route(path: str, door: Door, method: str = "GET", *, status: int = 200) -> 
 
 def _json(answer: Answer, status: int) -> Response:
     return Response(msgspec.json.encode(answer), status, media_type="application/json")
-
-
-async def _body(request: Request, limit: int, what: str) -> bytes:
-    """The body, never more of it in memory than the limit. Raises TooLarge."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise TooLarge(what, limit)
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _decoded(raw: bytes, kind: type[T]) -> T:

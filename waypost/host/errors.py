@@ -308,6 +308,12 @@ class AmbiguousRun(HostError):
         self.text, self.runs = text, runs
 
 
+class Usage(HostError):
+    """The request isn't one of those that the API has."""
+
+    code = "usage"
+
+
 class NotText(HostError):
     """An argument whose bytes are no UTF-8."""
 

@@ -5,6 +5,7 @@ descendant of the host's own children (design §1).
 """
 
 import asyncio
+import http
 import pwd
 import socket
 import stat
@@ -19,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from waypost.host.answers import Problem
-from waypost.host.errors import InTheWay, NotWritable
+from waypost.host.errors import HostError, InTheWay, NotNow, NotWritable, Usage
 from waypost.host.guard import Peer, PeerRefused, admit
 from waypost.host.reach import reached
 
@@ -66,7 +67,6 @@ class ApiServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_AT_ONCE,
             timeout_graceful_shutdown=int(_STOP),
         )
         self._listener = listener
@@ -118,9 +118,19 @@ def _protocol(children: Children) -> type[asyncio.Protocol]:
             try:
                 peer = admit(connection, children())
             except PeerRefused as refused:
-                self.app = _refusing(refused)
-            else:
-                self.app = _introduced(self.app, peer)
+                self.app = _refusing(refused, http.HTTPStatus.FORBIDDEN)
+                return
+            if len(self.connections) > _AT_ONCE:
+                busy = NotNow(f"{_AT_ONCE} others are connected to the host")
+                self.app = _refusing(busy, http.HTTPStatus.SERVICE_UNAVAILABLE)
+                return
+            self.app = _introduced(self.app, peer)
+
+        def send_400_response(self, msg: str) -> None:
+            body = _words(Usage(msg))
+            head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+            self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
+            self.transport.close()
 
     return PeerProtocol
 
@@ -134,13 +144,17 @@ def _introduced(app: Any, peer: Peer) -> Any:  # uvicorn's and starlette's names
     return with_peer
 
 
-def _refusing(refused: PeerRefused) -> Any:  # the same
+def _words(error: HostError) -> bytes:
+    return msgspec.json.encode(Problem(code=error.code, message=error.message, hint=error.hint))
+
+
+def _refusing(refused: HostError, status: int) -> Any:  # the same
     """Answers every request of a connection with the refusal."""
-    body = msgspec.json.encode(Problem(code=refused.code, message=refused.message, hint=refused.hint))
+    body = _words(refused)
 
     async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 403, "headers": [*headers, (b"connection", b"close")]})
+        await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
         await send({"type": "http.response.body", "body": body})
 
     return refuse

@@ -71,6 +71,8 @@ class Limits:
     attempts: int = 3
     """Claims of one mail that end with their generation before it goes on hold as ``poison``."""
     mail: int = 32 * MIB
+    bodies: int = 128 * MIB
+    """Of all requests to the API that are being read or answered, together."""
     spool_poll: float = 1.0
 
     # Steps
