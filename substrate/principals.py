@@ -11,11 +11,12 @@ from substrate.messages import Hub, Principal, Supervisor, WorkflowProcess
 from waypost.model import events as ev
 
 Name = Literal["supervisor", "workflow-process", "hub"]
-Door = Literal["append", "take-up", "answer", "queue-mail", "delivery", "pause"]
+Door = Literal["import", "append", "take-up", "answer", "queue-mail", "delivery", "pause"]
 
 HOST: frozenset[Name] = frozenset({"supervisor", "hub"})
 CHILD: frozenset[Name] = frozenset({"workflow-process", "hub"})
 EITHER: frozenset[Name] = HOST | CHILD
+ADMINISTRATOR: frozenset[Name] = frozenset({"hub"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ def _rule(who: frozenset[Name], *doors: Door) -> Rule:
 
 TABLE: dict[type[ev.Event], Rule] = {
     ev.RunStarted: _rule(HOST, "take-up"),
+    ev.Foreign: _rule(ADMINISTRATOR, "import"),
     ev.RunResumed: _rule(HOST, "append"),
     ev.RunPaused: _rule(HOST, "pause"),
     ev.RunUnpaused: _rule(HOST, "pause"),

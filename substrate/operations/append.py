@@ -111,7 +111,7 @@ def extend(
             return Refused("invalid", bad.message)
         recorded.append(Recorded(event, raw))
         seq, prev = seq + 1, ev.digest(raw)
-    puts, deletes, folded = _filed(view, run, before, recorded)
+    puts, deletes, folded = filed_events(view, run, before, recorded)
     assert not isinstance(state, fold.Absent)
     return Extension(puts, deletes, Known(state, seq, prev, folded, at), Appended(run, tuple(recorded), state))
 
@@ -168,7 +168,7 @@ def _acceptable(view: View, operation: Append, event: ev.AnyEvent) -> Refused | 
     why = principals.forbids(operation.by, event, "append")
     if why:
         return Refused("principal", why)
-    if event.seq or event.at or event.prev:
+    if event.seq or event.at or event.prev or event.original is not UNSET:
         return Refused("substrate-sets", "seq, at and prev are the substrate's to set")
     call = ev.call_of(event)
     if call is not None and not is_call_id(call):
@@ -231,7 +231,7 @@ def _deadline(context: Context, seconds: float) -> int:
     return int(when) if 0 <= when <= LATEST else LATEST  # also for what is no number: decoding refuses that one
 
 
-def _filed(
+def filed_events(
     view: View, run: RunId, before: Known, recorded: list[Recorded]
 ) -> tuple[dict[str, bytes], tuple[str, ...], int]:
     """Where the events go: to files of their own; while the tail would be over 64, its oldest 64 to a segment.

@@ -73,6 +73,7 @@ def samples() -> list[ev.AnyEvent]:
         ev.MailQueued(call=call(1), message_id="<x>", to=(BOSS,), ordinal=1, sha256=h),
         ev.MailSent(call=call(1), ordinal=1),
         ev.MailFailed(call=call(1), reason="no"),
+        ev.Foreign(was="CancelRequested"),
     ]
 
 
@@ -168,6 +169,8 @@ def test_a_resume_names_the_generation_that_is_at_work() -> None:
         (msgspec.structs.replace(started(), seq=2), "substrate-sets"),
         (msgspec.structs.replace(started(), at="2026-11-29T08:00:00.000Z"), "substrate-sets"),
         (msgspec.structs.replace(started(), prev="0" * 64), "substrate-sets"),
+        (msgspec.structs.replace(started(), original="0" * 64), "substrate-sets"),
+        (ev.Foreign(was="CancelRequested"), "principal"),
         (ev.TimerSet(call=call(1), timer="r1#1", delay=1.0, seen=0, fire_at=5), "substrate-sets"),
         (ev.SignalAwaited(call=call(1), park="input", seen=0, timeout_at=5), "substrate-sets"),
         (ev.TimerSet(call=call(1), timer="r1#2", delay=1.0, seen=0), "timer"),

@@ -63,6 +63,7 @@ EVERY: tuple[ev.AnyEvent, ...] = (
     ev.MailFailed(call=SECOND, reason="no grant"),
     ev.RunCompleted(result=value("null")),
     ev.RunFailed(error=BROKE),
+    ev.Foreign(was="CancelRequested", about="drain"),
 )
 
 

@@ -49,6 +49,7 @@ EVERY: list[ev.AnyEvent] = [
     ev.MailQueued(call=CALL, message_id="<m@x>", to=("ann@example.com",), ordinal=4, sha256=HASH),
     ev.MailSent(call=CALL, ordinal=4),
     ev.MailFailed(call=CALL, reason="no grant"),
+    ev.Foreign(was="CancelRequested", about="drain", original=HASH),
 ]
 
 

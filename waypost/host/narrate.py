@@ -40,6 +40,8 @@ class Narrator:
                 return self._wait(event)
             case ev.MailQueued() | ev.MailSent() | ev.MailFailed():
                 return self._mail(event)
+            case ev.Foreign():
+                return _foreign(event)
             case (
                 ev.RunStarted()
                 | ev.RunResumed()
@@ -122,6 +124,9 @@ def _run(
     match event:
         case ev.RunStarted():
             after = "" if event.after is UNSET else f", after {event.after}"
+            if event.imported is not UNSET:
+                after += f"; imported from {printable(event.imported.system, _SHORT)}, where it was "
+                after += printable(event.imported.run, _SHORT)
             return f"started by {_mailed(event.mail)}{after}"
         case ev.RunResumed():
             counted = f", after {event.attempt} unexpected exits" if event.attempt else ""
@@ -135,6 +140,13 @@ def _run(
             return f"completed{_value(event.result)}{_unread(event.unread)}"
         case ev.RunFailed():
             return f"failed: {_fault(event.error)}{_unread(event.unread)}"
+
+
+def _foreign(event: ev.Foreign) -> str:
+    about = printable(event.about, _SHORT)
+    if event.blob is not UNSET:
+        return f"kept as it was: {about}"
+    return f"{printable(event.was, _SHORT)}, as it was recorded there" + (f": {about}" if about else "")
 
 
 def _mailed(mail: ev.Mailed) -> str:

@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.imported import Imported
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Call = Annotated[CallId, msgspec.Meta(max_length=512)]
@@ -67,6 +68,8 @@ class Event(
     seq: int = 0
     at: str = ""
     prev: str = ""
+    original: Sha256 | UnsetType = UNSET
+    """Of an imported event: SHA-256 of its bytes where it came from. Nothing else sets it."""
 
 
 # --- the run -------------------------------------------------------------------------------------------------------
@@ -88,6 +91,18 @@ class RunStarted(Event, frozen=True, kw_only=True):
     """Key of the mail; every idempotency key of the run is derived from it."""
     after: RunId | UnsetType = UNSET
     """The finished run of the same thread that this one follows."""
+    imported: Imported | UnsetType = UNSET
+    """Where the run was, if it wasn't here; no code can go on with it."""
+
+
+class Foreign(Event, frozen=True, kw_only=True):
+    """Of an imported run only, and it changes nothing: what this vocabulary has no word for, or a file that is kept."""
+
+    was: Line
+    """Its kind where it came from; ``log`` for a part of the log as it was, ``file`` for another file of the run."""
+    about: Line = ""
+    """What it was about, in a few words; the path of a file."""
+    blob: Sha256 | UnsetType = UNSET
 
 
 class RunResumed(Event, frozen=True, kw_only=True):
@@ -272,6 +287,7 @@ class MailFailed(Event, frozen=True, kw_only=True):
 
 Ongoing = (
     RunStarted
+    | Foreign
     | RunResumed
     | RunPaused
     | RunUnpaused
@@ -343,7 +359,7 @@ def genesis(repository: str, run: RunId, grants: bytes) -> str:
 
 def blobs(events: Iterable[AnyEvent]) -> tuple[str, ...]:
     """Names of the blobs that these events refer to."""
-    return tuple(value.blob for event in events for value in _values(event) if value.blob is not UNSET)
+    return tuple(name for event in events for name in _named(event) if name is not UNSET)
 
 
 def kind(event: AnyEvent) -> str:
@@ -354,6 +370,10 @@ def kind(event: AnyEvent) -> str:
 def call_of(event: AnyEvent) -> CallId | None:
     """The call that the event belongs to; None for events of the run itself."""
     return getattr(event, "call", None)
+
+
+def _named(event: AnyEvent) -> Iterable[str | UnsetType]:
+    return (event.blob,) if isinstance(event, Foreign) else [value.blob for value in _values(event)]
 
 
 def _values(event: AnyEvent) -> tuple[Value, ...]:

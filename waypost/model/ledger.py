@@ -112,6 +112,9 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             raise Illegal("phase", event, "the run has begun already")
         case ev.RunUnpaused():
             raise Illegal("phase", event, "the run is not paused")
+        case ev.Foreign():
+            expect(now.started.imported is not UNSET, "imported", event, "the run was not imported")
+            return now
         case ev.RunPaused():
             return now
         case ev.RunResumed():
