@@ -16,6 +16,8 @@ from substrate.errors import (
     FlushFailed,
     ForeignJournal,
     NewerFormat,
+    RepositoryGone,
+    RolledBack,
     SubstrateError,
     WrongOwner,
 )
@@ -189,6 +191,8 @@ def _refused(failure: SubstrateError) -> Refused:
             code = "foreign"
         case Damaged():
             code = "damaged"
+        case RolledBack() | RepositoryGone():
+            code = "rolled-back"
         case NewerFormat():
             code = "newer-format"
         case FlushFailed():

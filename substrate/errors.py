@@ -5,6 +5,7 @@ guessing: a repository that can't be read as written is left exactly as it is.
 """
 
 import errno as numbers
+import shlex
 
 from waypost.model.errors import WaypostError
 
@@ -86,6 +87,55 @@ class ForeignJournal(Damaged):
     """A journal holds flushes that join neither the history nor the journal before it: it belongs elsewhere."""
 
 
+class RolledBack(SubstrateError):
+    """The history doesn't hold the head that was noted outside: it was set back, or is another one."""
+
+    def __init__(
+        self, path: str, noted: str, found: str, *, went_back: bool, another: bool, still_there: str | None
+    ) -> None:
+        if another:
+            what = "it is another repository than the one that was here"
+        elif went_back:
+            what = f"history went back from {_short(noted)} to {_short(found)}"
+        else:
+            what = f"history was replaced: {_short(noted)} is not in it"
+        super().__init__(
+            f"{path}: {what} (noted: {noted}; found: {found}); it was not opened",
+            hint=(
+                "the branch alone was moved: "
+                f"`git --git-dir {shlex.quote(path)} update-ref refs/heads/log {still_there}` puts it back"
+                if still_there
+                else "put the newer repository back from where it went, or give up what is missing with "
+                f"`waypost accept-rollback {_deployment(path)}` while no host runs"
+            ),
+        )
+        self.path, self.noted, self.found = path, noted, found
+
+
+class RepositoryGone(SubstrateError):
+    """Where a repository was noted there is none: it is never taken for a new, empty one."""
+
+    def __init__(self, path: str, noted: str) -> None:
+        super().__init__(
+            f"{path}: the repository is gone; it had reached {noted}",
+            hint="put it back, `waypost restore` a backup, or give it up with "
+            f"`waypost accept-rollback {_deployment(path)}` while no host runs",
+        )
+        self.path, self.noted = path, noted
+
+
+class BadNote(SubstrateError):
+    """The file that remembers a repository's head can't be read."""
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(
+            f"{file}: {why}",
+            hint="restore this file from a backup; if there is none, compare `waypost verify` with a receipt that you "
+            "trust, then move the file away",
+        )
+        self.file, self.why = file, why
+
+
 class NoSuchRun(SubstrateError):
     """The repository holds no run of this id."""
 
@@ -96,6 +146,14 @@ class NoSuchRun(SubstrateError):
 
 class Unsigned(Damaged):
     """A head that this host's key has not signed stands where one of ours must: the host never builds on it."""
+
+
+def _deployment(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".git")
+
+
+def _short(head: str) -> str:
+    return " ".join(head.split()[:2])
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ waits and writing goes on in what is left.
 import errno
 import logging
 import os
+from collections.abc import Callable
 
 from substrate.disk import Disk
 from substrate.folder import Folder
@@ -21,8 +22,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 class Journals:
     """All journals of one repository. ``ref`` is where the branch stands, 40 hex digits."""
 
-    def __init__(self, disk: Disk, folder: Folder, limits: Limits, *, ref: str | None, held: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: Folder,
+        limits: Limits,
+        *,
+        ref: str | None,
+        held: tuple[str, ...],
+        note: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``note`` is called before the branch moves to the newest durable head."""
         self.ref = ref
+        self._note = note
         self._disk, self._folder, self._limits = disk, folder, limits
         self._held = list(held)
         self._finished: list[tuple[Journal, str]] = []
@@ -117,6 +129,7 @@ class Journals:
     def _move(self, head: str) -> None:
         if not self._held:
             return
+        self._note()
         if not move_ref(self._disk, self._folder, self.ref, head):
             _log.warning("%s: another program holds the lock of the branch; the seal waits", self._folder.path)
             return

@@ -17,7 +17,11 @@ from waypost.model.ids import RunId, is_sha256, message_key, parse_run_id, run_o
 
 FORMAT = "format.json"
 STATE = "state/deployment.json"
+EPOCH = "state/epoch.json"
+SIGNER = "state/signer.json"
 QUEUE, RUNS, SEALED, MAIL, OUTBOX, CODE = "queue", "runs", "sealed", "mail", "outbox", "code"
+
+_STATES = {STATE: "state", EPOCH: "epoch", SIGNER: "signer"}
 
 FAN = 64
 """Entries of a radix directory, events of a tail, events of a segment."""
@@ -241,10 +245,10 @@ def schedule_path(schedule: str) -> str:
 class Place:
     """What lies at a path: its kind, and the names and numbers in it that its kind has.
 
-    ``kind``: format, state, event, segment, blob, grants, sealed-log, sealed-grants, sealed-blob, inbox, processing,
-    hold, consumed, watermark, mail, outbox, step-grants, schedule or code. ``address`` is the address's key, ``key``
-    the message's, ``number`` the seq, first seq, arrival, ordinal or bucket, ``attempt`` that of a claim, ``name`` the
-    decoded step or schedule (still encoded where it was too long to decode).
+    ``kind``: format, state, epoch, signer, event, segment, blob, grants, sealed-log, sealed-grants, sealed-blob, inbox,
+    processing, hold, consumed, watermark, mail, outbox, step-grants, schedule or code. ``address`` is the address's
+    key, ``key`` the message's, ``number`` the seq, first seq, arrival, ordinal or bucket, ``attempt`` that of a claim,
+    ``name`` the decoded step or schedule (still encoded where it was too long to decode).
     """
 
     kind: str
@@ -262,8 +266,8 @@ def place_of(path: str) -> Place:  # noqa: PLR0911 - one return per root directo
     match parts:
         case ["format.json"]:
             return Place("format")
-        case ["state", "deployment.json"]:
-            return Place("state")
+        case ["state", _] if path in _STATES:
+            return Place(_STATES[path])
         case ["grants" | "schedules" as root, file]:
             stem = _strip(file, ".json")
             name = stem if stem.startswith("%%") and is_sha256(stem[2:]) else decode_name(stem)

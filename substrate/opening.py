@@ -72,9 +72,14 @@ def inspect(folder: Folder, key: PublicKey, read: Callable[[str], bytes], *, kee
     return Inspected(known, objects, tip, plan, journals)
 
 
-def recover(folder: Folder, key: PublicKey, disk: Disk) -> Recovered:
-    """Bring a repository in order after whatever ended its last host. Raises as ``inspect``, and OSError."""
+def recover(folder: Folder, key: PublicKey, disk: Disk, admit: Callable[[Inspected], None] | None = None) -> Recovered:
+    """Bring a repository in order after whatever ended its last host. Raises as ``inspect``, and OSError.
+
+    ``admit`` is told what was found before anything is changed, and may raise.
+    """
     found = inspect(folder, key, lambda path: Path(path).read_bytes())
+    if admit is not None:
+        admit(found)
     if clear_leftovers(disk, folder):
         _log.info("%s: removed the lock that a killed host left on %s", folder.path, REF)
     for torn in found.plan.torn:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from substrate.errors import WrongOwner
 from substrate.routing import Runs
@@ -19,6 +20,8 @@ class Settings:
     runs: Runs = "thread"
     message_id: Callable[[str], str] = field(repr=False)
     """From a call's idempotency key; see ``message_ids``."""
+    heads: Path | None = None
+    """Where it is noted, outside of the repository, how far that got; None where nobody does (``heads``)."""
 
 
 def check_owner(path: str, raw: bytes, settings: Settings) -> None:

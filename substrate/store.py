@@ -20,9 +20,11 @@ import msgspec
 from substrate import layout
 from substrate.difference import difference
 from substrate.disk import Disk
+from substrate.epoch import Noted
 from substrate.errors import Broken, FlushFailed, NotARepository
 from substrate.flush import Changes, FlushHash, Trailer, head_message
 from substrate.folder import Folder
+from substrate.heads import Heads
 from substrate.journals import Journals
 from substrate.keys import SigningKey
 from substrate.merge import Merger
@@ -54,7 +56,15 @@ class Store:
     """One open repository. Every method may raise Broken once one has failed, or after ``close``."""
 
     def __init__(
-        self, folder: Folder, *, key: SigningKey, disk: Disk, limits: Limits, found: Recovered | None, repository: str
+        self,
+        folder: Folder,
+        *,
+        key: SigningKey,
+        disk: Disk,
+        limits: Limits,
+        found: Recovered | None,
+        repository: str,
+        heads: Heads | None = None,
     ) -> None:
         self.path = folder.path
         self.repository_id = repository
@@ -62,7 +72,7 @@ class Store:
         """Of the last durable flush."""
         self.pending = 0
         """Commits that are visible and not yet durable."""
-        self._key, self._disk, self._limits = key, disk, limits
+        self._key, self._disk, self._limits, self._heads = key, disk, limits, heads
         self._broken: str | None = None
         self._writing = _Writing(self)
         self._position = 0
@@ -80,7 +90,12 @@ class Store:
         self._trees = Trees(self._objects.tree, root)
         self._merger = Merger(disk, folder, limits, self._objects.reopen)
         self._journals = Journals(
-            disk, folder, limits, ref=found.ref if found else None, held=found.held if found else ()
+            disk,
+            folder,
+            limits,
+            ref=found.ref if found else None,
+            held=found.held if found else (),
+            note=self._note,
         )
         with self._writing:
             self._journals.begin(found.next_journal if found else 1)
@@ -127,16 +142,26 @@ class Store:
         return Store.open(path, key=key, disk=writer, limits=limits)
 
     @staticmethod
-    def open(path: str | Path, *, key: SigningKey, disk: Disk | None = None, limits: Limits = DEFAULT) -> "Store":
+    def open(
+        path: str | Path,
+        *,
+        key: SigningKey,
+        disk: Disk | None = None,
+        limits: Limits = DEFAULT,
+        heads: Heads | None = None,
+    ) -> "Store":
         """Recover the repository and open it for writing; only under the host's lock.
 
-        Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned (nothing was changed), SecondWriter,
-        FlushFailed.
+        ``heads`` remembers outside how far it got. Raises NotARepository, NewerFormat, Damaged, ForeignJournal,
+        Unsigned, RolledBack, BadNote (nothing was changed), SecondWriter, FlushFailed.
         """
         folder, writer = Folder(str(path)), disk or Disk()
+        admit = None if heads is None else functools.partial(heads.admit, folder, key.public)
         with _disk_errors(folder.path):
-            found = recover(folder, key.public, writer)
-        return Store(folder, key=key, disk=writer, limits=limits, found=found, repository=found.format.repository)
+            found = recover(folder, key.public, writer, admit)
+        return Store(
+            folder, key=key, disk=writer, limits=limits, found=found, repository=found.format.repository, heads=heads
+        )
 
     def close(self) -> None:
         """Flush, seal and let go. After a failure it only lets go. Raises FlushFailed, SecondWriter."""
@@ -166,6 +191,18 @@ class Store:
     def flush_hash(self) -> str:
         """The hash of the last durable flush, 64 hex digits; before flush 1 the repository id."""
         return self._hash
+
+    @property
+    def reached(self) -> Noted:
+        """The last durable flush as it is noted outside; nothing may be pending."""
+        known = read_format(self.path, self.read(layout.FORMAT) or b"")
+        return Noted(
+            repository=self.repository_id,
+            epoch=known.epoch,
+            flush=self.flush_number,
+            hash=self._hash,
+            head=self.head,
+        )
 
     @property
     def room(self) -> int:
@@ -310,6 +347,11 @@ class Store:
                 oid = moved if moved in moving else journal.add(Kind.BLOB, data, compress=compress)
                 self._trees.put(path, oid)
         return self._trees.write(journal)
+
+    def _note(self) -> None:
+        """Remember the newest durable head outside; asked for by a seal, before the branch moves."""
+        if self._heads is not None and self._head is not None:
+            self._heads.note(self.reached)
 
     def _check(self) -> None:
         if self._broken is not None:

@@ -22,6 +22,7 @@ from substrate.disk import Disk
 from substrate.drops import Drops
 from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
+from substrate.heads import Heads
 from substrate.index import Index
 from substrate.keys import SigningKey
 from substrate.messages import (
@@ -121,8 +122,11 @@ class Writer:
 
     @classmethod
     def open(cls, path: Path, settings: Settings, *, key: SigningKey, disk: Disk, limits: Limits, now: Now) -> "Writer":
-        """Recover the repository, or create it where there is none. Raises SubstrateError."""
+        """Recover the repository, or create it where there is and was none. Raises SubstrateError."""
+        heads = None if settings.heads is None else Heads(settings.heads, disk)
         if not path.exists():
+            if heads is not None:
+                heads.begin(str(path))
             repository = os.urandom(16).hex()
             first = {
                 layout.FORMAT: files.encode(
@@ -136,11 +140,10 @@ class Writer:
                 ),
                 layout.STATE: files.encode(files.State()),
             }
-            store = Store.create(
+            Store.create(
                 path, repository_id=repository, key=key, first=first, at=now.wall, disk=disk, limits=limits
-            )
-        else:
-            store = Store.open(path, key=key, disk=disk, limits=limits)
+            ).close()
+        store = Store.open(path, key=key, disk=disk, limits=limits, heads=heads)
         archive: ArchiveFile | None = None
         try:
             check_owner(store.path, store.read(layout.FORMAT) or b"", settings)

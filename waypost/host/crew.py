@@ -49,6 +49,7 @@ class HostCrew:
             address=spec.address,
             runs=self._runs,
             message_id=message_ids(bytes(ports.mail_key.reveal()), spec.address),
+            heads=ports.data.head(spec.name),
         )
         return SubstrateActor.start(
             ports.data.repo(spec.name),

@@ -79,6 +79,10 @@ class DataDir:
         except FileNotFoundError:
             return ()
 
+    def head(self, deployment: str) -> Path:
+        """How far a deployment's repository had got: noted here because it must not lie in the repository."""
+        return self.path / "heads" / f"{deployment}.json"
+
     def spool(self, deployment: str) -> Path:
         """Maildir of mail that was sent while no host ran."""
         return self.path / "spool" / deployment
