@@ -28,6 +28,8 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool) -> Exit:
     """Run a host until it is told to stop, or can't go on. Raises HostError, BadKey before it has begun."""
     hide()
+    # Whoever started this may ignore it, and then the kernel tells nobody how a child ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
     paths = tuple(map(Path, files))
     described = describe_all(paths, timeout=DEFAULT.ready_deadline, environment=os.environ)

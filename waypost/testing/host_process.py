@@ -67,12 +67,14 @@ class HostProcess:
         data: Path,
         env: Mapping[str, str] | None = None,
         options: tuple[str, ...] = (),
+        command: tuple[str, ...] = COMMAND,
         echo: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self.data = data
         self.said: list[str] = []
         """Every line that was waited past, in order."""
         self._files, self._env, self._options, self._echo = files, dict(env or {}), options, echo
+        self._command = command
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._complaints: list[str] = []
         self._process: subprocess.Popen[str] | None = None
@@ -83,7 +85,7 @@ class HostProcess:
     def start(self, ready: str | None = " is running") -> Self:
         """Start it, and wait until it says ``ready``. Raises HostSilent."""
         self._process = subprocess.Popen(  # noqa: S603 - our own command
-            [*COMMAND, "run", *map(str, self._files), "--data", str(self.data), *self._options],
+            [*self._command, "run", *map(str, self._files), "--data", str(self.data), *self._options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,0 +1,37 @@
+"""``waypost run`` started by programs that leave their own settings behind: a service manager, a container's first."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.mortal import workers_of
+
+pytestmark = pytest.mark.e2e
+
+WORKFLOW = '''
+from waypost import Mail, Workflow
+
+plain = Workflow("plain", address="plain@example.com")
+
+@plain.run
+async def go(mail: Mail) -> str:
+    """Nothing to do."""
+    return mail.subject
+'''
+DEAF = "import os,signal,sys;signal.signal(signal.SIGCHLD,signal.SIG_IGN);os.execv(sys.argv[1],sys.argv[1:])"
+"""Become another program, as somebody whom the ends of children don't concern."""
+
+
+def test_a_host_hears_of_its_childs_end_whoever_has_started_it(tmp_path: Path) -> None:
+    """An ignored SIGCHLD is inherited, and by it the kernel throws away how a child ended."""
+    (tmp_path / "plain.py").write_text(WORKFLOW)
+    command = (sys.executable, "-c", DEAF, *COMMAND)
+    with HostProcess(tmp_path / "plain.py", data=tmp_path / "data", command=command) as host:
+        (child,) = workers_of(host.pid)
+        os.kill(child, signal.SIGKILL)
+        assert "SIGKILL" in host.wait_for("plain is backing-off")
+        host.wait_for("plain is running (generation 2)")
