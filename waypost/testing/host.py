@@ -1,7 +1,7 @@
 """A host for crash tests: the real one, on a disk that records, hangs, or kills at the n-th flush.
 
     python -m waypost.testing.host FILE… --data DIR [--limits JSON] [--print] [--record FILE] [--hang SECONDS]
-        [--die-after-sync N]… [--die-before-sync N]… [--kill-child-after-sync N]…
+        [--die-after-sync N]… [--die-before-sync N]… [--die-before-sync-of TEXT] [--kill-child-after-sync N]…
 
 It prints ``ready`` once its API listens; with ``--print`` every line of the timeline, as ISO 8601 time, tab, text. A
 kill after the n-th sync comes when the data of that flush is durable and nobody has been told: no answer, no mail and
@@ -39,11 +39,13 @@ _ENDING = {signal.SIGTERM, signal.SIGINT}
 class Moments:
     """When what happens, in numbers of journal syncs since the host began; the first is 1.
 
+    ``die_before_text``: in the first sync of a journal that brings these bytes, such as a commit's message.
     ``hang``: seconds that the disk hangs in the sync before which the host dies, so that whoever wouldn't wait for it
     has the time to go on.
     """
 
     die_before: Collection[int] = ()
+    die_before_text: bytes = b""
     die_after: Collection[int] = ()
     kill_child_after: Collection[int] = ()
     hang: float = 0.0
@@ -60,13 +62,14 @@ class KillingDisk(RecordingDisk):
         super().__init__(record)
         self._moments = moments
         self._never = threading.Event()
+        self._sizes: dict[str, int] = {}
         self.flushes = 0
 
     def sync_data(self, descriptor: int, path: str, size: int) -> None:
         """Make a flush durable, with what is to happen before and after."""
         self.flushes += 1
         moments = self._moments
-        if self.flushes in moments.die_before:
+        if self.flushes in moments.die_before or self._brings(path, size):
             self._never.wait(moments.hang)
             die()
         super().sync_data(descriptor, path, size)
@@ -75,6 +78,12 @@ class KillingDisk(RecordingDisk):
         if self.flushes in moments.kill_child_after:
             for pid in kill_children(os.getpid()):
                 write(f"{KILLED} {pid} after flush {self.flushes}")
+
+    def _brings(self, path: str, size: int) -> bool:
+        """Whether what this sync adds to the journal holds the text; commits aren't compressed in it."""
+        before, self._sizes[path] = self._sizes.get(path, 0), size
+        wanted = self._moments.die_before_text
+        return bool(wanted) and wanted in Path(path).read_bytes()[before:size]
 
 
 def die() -> None:
@@ -118,6 +127,7 @@ def main(arguments: Sequence[str]) -> int:
     limits = msgspec.convert(msgspec.json.decode(options.limits), Limits)
     moments = Moments(
         die_before=frozenset(options.die_before_sync),
+        die_before_text=options.die_before_sync_of.encode(),
         die_after=frozenset(options.die_after_sync),
         kill_child_after=frozenset(options.kill_child_after_sync),
         hang=options.hang,
@@ -154,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--print", action="store_true", help="print the timeline")
     parser.add_argument("--record", default=os.devnull, metavar="FILE", help="note what is durable, for power_cut")
     parser.add_argument("--hang", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--die-before-sync-of", default="", metavar="TEXT")
     for name in ("--die-before-sync", "--die-after-sync", "--kill-child-after-sync"):
         parser.add_argument(name, type=int, action="append", default=[], metavar="N")
     return parser
