@@ -1,13 +1,18 @@
-"""Which run a mail is for, decided when it is taken in: one that exists, one that an earlier mail starts, a new one."""
+"""Which run a mail is for, decided when it is taken in: one that exists, one that an earlier mail starts, a new one.
+
+With ``runs="message"`` each mail is a run of its own, but for the answers to approvals that our own mails ask for: such
+a mail goes to the run that asked, as long as it asks.
+"""
 
 from dataclasses import dataclass
 
 import msgspec
 
 from substrate.operations.change import Context, View
-from substrate.routing import route
+from substrate.routing import Route, route
 from substrate.state import State
-from waypost.model.ids import RunId, run_id
+from waypost.model import run as fold
+from waypost.model.ids import RunId, message_key, run_id
 from waypost.model.mail import Gist, thread_candidates
 
 
@@ -24,6 +29,8 @@ def placed(view: View, gist: Gist, context: Context) -> tuple[Placed, State]:
     """The place of a mail, and the state after it."""
     state = view.state
     going = route(context.runs, thread_candidates(gist), view.threads, view.standing)
+    if context.runs == "message":
+        going = Route(_asking(view, gist))
     if going.run is None:
         run, old = run_id(state.run, context.random()), going.old
         state = msgspec.structs.replace(state, run=state.run + 1)
@@ -34,3 +41,15 @@ def placed(view: View, gist: Gist, context: Context) -> tuple[Placed, State]:
     if absent and old is None:
         old = view.threads.before(run)
     return Placed(run, absent and not view.queued_for(run), old), state
+
+
+def _asking(view: View, gist: Gist) -> RunId | None:
+    """The run whose open approval a mail speaks to: the newest of our own mails that it names has asked for that."""
+    for each in thread_candidates(gist):
+        name = each.decode("utf-8", "replace")
+        run = view.threads.unsealed(message_key(each))
+        ledger = None if run is None else fold.ledger(view.known(run).run)
+        if ledger is not None and name in ledger.sent:
+            asked = any(wait.request == name for wait in ledger.waits.values() if wait.park == "approval")
+            return run if asked else None
+    return None

@@ -14,15 +14,17 @@ from substrate.messages import (
     Enqueue,
     Operation,
     Pause,
+    QueueMail,
     Reject,
     Release,
     Supervisor,
     TakeUp,
+    WorkflowProcess,
 )
 from substrate.operations import Settled
 from substrate.operations.buckets import BUCKET_AGE
 from waypost.model import events as ev
-from waypost.model.ids import RunId, message_key
+from waypost.model.ids import Generation, RunId, message_key
 from waypost.model.limits import Limits
 from waypost.model.queue import decode
 from waypost.testing.desk import ADDRESS, BOSS, SENDER, STARTED, Desk, Files, call, message
@@ -122,6 +124,32 @@ def test_a_mail_of_the_thread_answers_the_wait_that_is_open() -> None:
     assert isinstance(received, ev.SignalReceived)
     assert received.signal == f"mail:{message_key(b'<m2@x>')}"
     assert place(desk, "inbox") == place(desk, "processing") == []
+    desk.check()
+
+
+def test_a_run_for_each_message_gets_the_answer_that_it_asks_for_and_no_other_mail() -> None:
+    """A run asks by mail and is answered by a reply: one that began a run of its own would leave the asker waiting."""
+    desk = Desk(runs="message")
+    desk.begin()
+    run = desk.start(message("m1@x"))
+    child = WorkflowProcess(Generation(1))
+    for number in (1, 2):
+        desk.must(QueueMail(by=child, run=run, call=call(number), to=(BOSS,), subject="Pay?", text="Pay?"))
+    told, asked = (event.message_id for event in desk.events(run) if isinstance(event, ev.MailQueued))
+    awaited = ev.SignalAwaited(call=call(3), park="approval", seen=3, title="Pay?", who=(BOSS,), request=asked)
+    desk.append(run, awaited)
+
+    def runs_of(*mails: bytes) -> list[RunId]:
+        return [desk.index.queue[desk.enqueue(mail)].queued.entry.run for mail in mails]
+
+    def reply(name: str, to: str, *before: str) -> bytes:
+        return message(name, answers=to, sender=BOSS, references=" ".join((*before, to)))
+
+    assert runs_of(reply("yes@x", asked), reply("again@x", "<yes@x>", asked)) == [run, run]
+    others = (message("m2@x", answers="m1@x"), reply("thanks@x", told), reply("late@x", told, asked))
+    assert run not in runs_of(*others)
+    desk.append(run, ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"null")), unread=(call(3),)))
+    assert run not in runs_of(reply("too-late@x", asked))
     desk.check()
 
 
