@@ -41,6 +41,8 @@ class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     at: str
     after: Noted
     lost: Noted | None = None
+    unsigned: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40})?$")] = ""
+    """A commit that somebody else had put on top, and that was set aside."""
 
 
 _notes = msgspec.json.Decoder(Noted)

@@ -124,6 +124,36 @@ class RepositoryGone(SubstrateError):
         self.path, self.noted = path, noted
 
 
+class NothingToAccept(SubstrateError):
+    """The history holds all that was noted of it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path}: nothing went back here: it holds all that was noted of it",
+            hint="`waypost run FILE` starts it; if it doesn't, its message says why",
+        )
+        self.path = path
+
+
+class NothingSigned(SubstrateError):
+    """No part of the history is this host's, so there is nothing to go on from."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}", hint="`waypost restore` a backup of it, or a clone, after moving it away")
+        self.path, self.why = path, why
+
+
+class BranchLocked(SubstrateError):
+    """Another program holds the lock of the branch, or died while it held it."""
+
+    def __init__(self, lock: str) -> None:
+        super().__init__(
+            f"{lock}: another program holds the lock of the branch",
+            hint="wait for the git that works on it; if there is none any more, remove this file; then try again",
+        )
+        self.lock = lock
+
+
 class BadNote(SubstrateError):
     """The file that remembers a repository's head can't be read."""
 

@@ -227,6 +227,13 @@ class Unpause:
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class ResumeDeployment:
+    """An operator lets a held deployment go on: its outbox, its timers, its child. Value: None."""
+
+    by: str
+
+
 Operation: TypeAlias = (
     Append
     | PutBlob
@@ -245,6 +252,7 @@ Operation: TypeAlias = (
     | Answer
     | Pause
     | Unpause
+    | ResumeDeployment
 )
 
 

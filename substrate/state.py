@@ -1,10 +1,11 @@
 """The two small files that describe a repository: ``format.json`` and ``state/deployment.json`` (storage §1).
 
-Records and their one encoding: nothing is opened here. ``format.json`` is written once and never changes;
-``state/deployment.json`` holds what must go up by one and never back: generation and ordinals.
+Records and their one encoding: nothing is opened here. ``format.json`` changes only where an epoch begins (``epoch``);
+``state/deployment.json`` holds what must go up by one and never back, generation and ordinals, and whether the
+deployment is held.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -42,6 +43,8 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """ISO 8601 UTC; empty while no bucket was ever used."""
     rejected: Count = 0
     """Mails that were ever rejected after they had been accepted."""
+    held: Literal["", "accept-rollback", "restore"] = ""
+    """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
 
 
 _formats = msgspec.json.Decoder(Format)

@@ -115,6 +115,8 @@ class Snapshot:
     queue: tuple[Queued, ...]
     """Mails in the inbox, in arrival order."""
     outbox: tuple[OutboxAdded, ...]
+    held: str = ""
+    """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable

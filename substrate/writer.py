@@ -328,6 +328,7 @@ class Writer:
             runs=index.live_runs(),
             queue=tuple(item.queued for item in index.queue.values() if not item.claimed),
             outbox=tuple(index.outbox.values()),
+            held=index.state.held,
         )
 
     # --- inside -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from actors.logic.supervisor_effects import (
 )
 from actors.logic.supervisor_ending import ended, forwards, opening, stop, wind, withhold
 from actors.logic.supervisor_states import (
+    HELD,
     UNSUPERVISED,
     Again,
     Asker,
@@ -36,7 +37,9 @@ from actors.logic.supervisor_states import (
     Early,
     Ending,
     Evicting,
+    Held,
     Idle,
+    Lifting,
     Lost,
     Opening,
     Raising,
@@ -65,7 +68,7 @@ from actors.messages import (
     WatchRun,
     Woken,
 )
-from substrate.messages import BeginGeneration, Done, Outcome, Refused, Snapshot, Withheld
+from substrate.messages import BeginGeneration, Done, Outcome, Refused, ResumeDeployment, Snapshot, Withheld
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.model.times import Now
 
@@ -101,7 +104,7 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
         case ActorEnded():
             return ended(setup, state, message, now)
         case Outcome() if message.correlation in state.books.asked:
-            return _answered(state, message)
+            return _answered(setup, state, message, now)
         case Start() | ChildReady() | ChildExited() | ChannelViolated() | Woken() | Outcome():
             return _by_state(setup, state, message, now)
         case _:
@@ -131,7 +134,7 @@ def _by_state(  # noqa: PLR0911 - one return per state
             return _raise(state.books) if message == Woken(state.wake) else Next(state)
         case Ending():
             return _ending(setup, state, message, now)
-        case Unmanned() | Stopped() | Down():
+        case Unmanned() | Held() | Lifting() | Stopped() | Down():
             return Next(state)  # late news
         case _:
             assert_never(state)
@@ -168,12 +171,19 @@ def _no_space(setup: Setup, state: Opening, why: str, now: Now) -> Next[State]:
 
 def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
     books = replace(state.books, broadcaster=state.books.broadcaster + 1, generation=snapshot.generation)
-    rest = tuple(role for role in UNSUPERVISED if role is not Role.SUBSTRATE)
+    rest = tuple(role for role in (HELD if snapshot.held else UNSUPERVISED) if role is not Role.SUBSTRATE)
     hired = (Hire(role, books.broadcaster if role is Role.BROADCASTER else books.incarnation) for role in rest)
-    effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), EnlistOutsiders(), AttendAll()]
+    # Whom the host named delivers what is in the outbox: of a held deployment they hear nothing.
+    outsiders = () if snapshot.held else (EnlistOutsiders(),)
+    effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), *outsiders, AttendAll()]
+    lifted: int | None = None
     for early in state.early:
         books = replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: early.asker})
         effects.append(Pass(books.last, early.what))
+        lifted = books.last if isinstance(early.what, ResumeDeployment) else lifted
+    if snapshot.held:
+        held = Held(books, snapshot.held) if lifted is None else Lifting(books, snapshot.held, lifted)
+        return Next(held, tuple(effects))
     following = _raise(books)
     return Next(following.state, (*effects, *following.effects))
 
@@ -281,7 +291,7 @@ def _asked(setup: Setup, state: State, asked: Asked, now: Now) -> Next[State]:
             return Next(state, (Reply(asked.token, error),))
 
 
-def _forward(state: State, forward: Early) -> Next[State]:
+def _forward(state: State, forward: Early) -> Next[State]:  # noqa: PLR0911 - one return per kind of state
     match state:
         case Idle() | Opening():
             if len(state.early) >= EARLY:
@@ -293,12 +303,28 @@ def _forward(state: State, forward: Early) -> Next[State]:
             return Next(replace(state, then=replace(again, early=(*again.early, forward))))
         case Ending() | Stopped() | Down():
             return Next(state, withhold((forward.asker,), _why_not(state)))
-        case Raising() | Starting() | Running() | Evicting() | Dismissing() | BackingOff() | Unmanned():
-            books = state.books
-            books = replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: forward.asker})
+        case Held(why=why) if isinstance(forward.what, ResumeDeployment):
+            books = _asked_by(state.books, forward.asker)
+            return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
+        case (
+            Raising()
+            | Starting()
+            | Running()
+            | Evicting()
+            | Dismissing()
+            | BackingOff()
+            | Unmanned()
+            | Held()
+            | Lifting()
+        ):
+            books = _asked_by(state.books, forward.asker)
             return Next(replace(state, books=books), (Pass(books.last, forward.what),))
         case _:
             assert_never(state)
+
+
+def _asked_by(books: Books, asker: Asker) -> Books:
+    return replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: asker})
 
 
 def _why_not(state: Ending | Stopped | Down) -> str:
@@ -309,16 +335,23 @@ def _why_not(state: Ending | Stopped | Down) -> str:
             return "the deployment is stopped"
 
 
-def _answered(state: State, outcome: Outcome) -> Next[State]:
+def _answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[State]:
     asker = state.books.asked[outcome.correlation]
     asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
     after = replace(state, books=replace(state.books, asked=asked))
+    answer: tuple[Effect, ...] = ()
     match asker:
         case int():
-            return Next(after, (Reply(asker, outcome.result),))
+            answer = (Reply(asker, outcome.result),)
         case Told():
-            return Next(after, (Tell(asker.reply_to, Outcome(asker.correlation, outcome.result)),))
+            answer = (Tell(asker.reply_to, Outcome(asker.correlation, outcome.result)),)
         case Unheard():
-            return Next(after)
+            pass
         case _:
             assert_never(asker)
+    if isinstance(after, Lifting) and after.lifted == outcome.correlation:
+        if isinstance(outcome.result, Done):
+            # Everything is built anew, from a log that now says that nothing is held.
+            return wind(setup, after.books, tuple(reversed(HELD)), Again("an operator resumed it"), now, before=answer)
+        return Next(Held(after.books, after.why), answer)
+    return Next(after, answer)

@@ -15,6 +15,8 @@ from waypost.model.limits import Limits
 UNSUPERVISED = (Role.SUBSTRATE, Role.BROADCASTER, Role.DISPATCH, Role.SCHEDULER)
 """The crew without a child, in the order in which it is started; it is stopped the other way round."""
 WHOLE = (*UNSUPERVISED, Role.CHILD)
+HELD = (Role.SUBSTRATE, Role.BROADCASTER)
+"""The crew of a deployment that is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +164,27 @@ class Unmanned:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """The repository is open and mail is accepted; nothing may leave and no child may run until an operator says so.
+
+    ``why``: what held it, as ``state/deployment.json`` has it.
+    """
+
+    books: Books
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """An operator has said so; it is being made durable."""
+
+    books: Books
+    why: str
+    lifted: int
+    """Correlation of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Again:
     """Afterwards everything is built anew, from the log."""
 
@@ -212,7 +235,7 @@ class Down:
 
 
 Manned: TypeAlias = Starting | Running | Evicting | Dismissing
-Open: TypeAlias = Raising | Manned | BackingOff | Unmanned
+Open: TypeAlias = Raising | Manned | BackingOff | Unmanned | Held | Lifting
 State: TypeAlias = Idle | Opening | Open | Ending | Stopped | Down
 
 
@@ -225,6 +248,8 @@ def crew_of(state: State) -> tuple[Role, ...]:
             return (Role.SUBSTRATE,)
         case Raising() | BackingOff() | Unmanned():
             return UNSUPERVISED
+        case Held() | Lifting():
+            return HELD
         case Starting() | Running() | Evicting() | Dismissing():
             return WHOLE
         case Ending():
@@ -248,7 +273,7 @@ def describe(setup: Setup, state: State) -> Description:
     )
 
 
-def _words(state: State) -> tuple[str, str]:
+def _words(state: State) -> tuple[str, str]:  # noqa: PLR0911 - one return per word
     match state:
         case Idle() | Stopped():
             return type(state).__name__.lower(), ""
@@ -260,6 +285,8 @@ def _words(state: State) -> tuple[str, str]:
             return "backing-off", state.reason
         case Dismissing() | Unmanned() | Down():
             return "down", f"{state.reason}: {state.message}"
+        case Held() | Lifting():
+            return "held", f"after {state.why}"
         case Ending():
             return _afterwards(state.then)
         case _:

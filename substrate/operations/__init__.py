@@ -11,7 +11,7 @@
     outbox      mail that leaves
     answering   how it names what it answers
     notices     what the host itself tells a sender
-    interventions  what an operator does: answers, pauses
+    interventions  what an operator does: answers, pauses, lets go on
     grants      what a run may do
     sealing     a finished run folds away; nobody asks for it
 
@@ -37,6 +37,7 @@ from substrate.messages import (
     RejectHeld,
     Release,
     ReleaseHeld,
+    ResumeDeployment,
     TakeUp,
     Unpause,
 )
@@ -83,5 +84,7 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return interventions.pause(view, operation, context)
         case Unpause():
             return interventions.unpause(view, operation, context)
+        case ResumeDeployment():
+            return interventions.resume_deployment(view, operation)
         case _:
             assert_never(operation)

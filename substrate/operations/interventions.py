@@ -1,10 +1,13 @@
-"""What an operator does to a run: answer its approval, pause it, let it go on."""
+"""What an operator does: answer a run's approval, pause it, let it go on; let a held deployment go on."""
 
 from typing import assert_never
 
+import msgspec
+
 from substrate import runlog
-from substrate.messages import Answer, Pause, Refused, Unpause
+from substrate.messages import Answer, Pause, Refused, ResumeDeployment, Unpause
 from substrate.operations.append import extend
+from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View, fence, plain
 from substrate.runlog import Known
 from waypost.model import events as ev
@@ -91,6 +94,19 @@ def unpause(view: View, operation: Unpause, context: Context) -> Decided:
             "put fitting code into the file, start the host anew with it (`waypost run FILE`), then resume the run",
         )
     return _one(view, operation.run, ev.RunUnpaused(by=operation.by), f"resume {operation.run}", context)
+
+
+def resume_deployment(view: View, operation: ResumeDeployment) -> Decided:
+    """What was held goes on, by an operator. Value: None. Refused with code ``not-held``."""
+    if not view.state.held:
+        return Refused("not-held", "the deployment isn't held: it goes on by itself")
+    state = msgspec.structs.replace(view.state, held="")
+    return Change(
+        author="supervisor",
+        subject=f"resume the deployment after {view.state.held}, by {plain(operation.by)}",
+        puts=state_file(state),
+        state=state,
+    )
 
 
 def _one(view: View, run: RunId, event: ev.AnyEvent, subject: str, context: Context) -> Decided:

@@ -1,5 +1,6 @@
 """One of each: the states of a supervisor, the messages it may get, and small helpers to step through them."""
 
+from dataclasses import replace
 from typing import Any
 
 from actors.logic.supervisor import advance
@@ -12,7 +13,9 @@ from actors.logic.supervisor_states import (
     Early,
     Ending,
     Evicting,
+    Held,
     Idle,
+    Lifting,
     Lost,
     Opening,
     Over,
@@ -36,7 +39,7 @@ from actors.messages import (
     Stop,
     Woken,
 )
-from substrate.messages import Done, Enqueue, Outcome, Refused, Snapshot, Withheld
+from substrate.messages import Done, Enqueue, Outcome, Refused, ResumeDeployment, Snapshot, Withheld
 from waypost.acting import ActorEnded, Asked, Next
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
@@ -68,6 +71,8 @@ SETUP = Setup(spec=a_spec(), limits=LIMITS)
 NOW = Now(wall=1_000_000, mono=100.0)
 TOKEN = 10
 """Correlation or wake-up's token of whatever a sample state waits for."""
+LIFTED = 8
+"""Correlation under which the sample supervisor has passed on that it may go on."""
 RAISED = 9
 """Correlation under which the sample supervisor has asked for a generation."""
 BOOKS = Books(last=TOKEN, incarnation=1, broadcaster=1, generation=Generation(3))
@@ -101,10 +106,12 @@ EVICTING = Evicting(BOOKS, "bad frame")
 DISMISSING = Dismissing(BOOKS, "code-changed", "run it again")
 BACKING_OFF = BackingOff(BOOKS, TOKEN, 1_001_000, "ended by SIGKILL")
 UNMANNED = Unmanned(BOOKS, "code-changed", "run it again")
+HELD = Held(BOOKS, "restore")
+LIFTING = Lifting(replace(BOOKS, asked={LIFTED: 6}), "restore", LIFTED)
 STOPPED = Stopped(BOOKS)
 DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
 
-OPEN = (RAISING, STARTING, RUNNING, EVICTING, DISMISSING, BACKING_OFF, UNMANNED)
+OPEN = (RAISING, STARTING, RUNNING, EVICTING, DISMISSING, BACKING_OFF, UNMANNED, HELD, LIFTING)
 """States in which the repository is open."""
 STATES = (
     IDLE,
@@ -125,8 +132,12 @@ MESSAGES: dict[str, Any] = {
     "Asked Forward": Asked(9, Forward(MAIL)),
     "Forward": Forward(MAIL),
     "opened": Outcome(TOKEN, Done(0, SNAPSHOT)),
+    "opened, held": Outcome(TOKEN, Done(0, replace(SNAPSHOT, held="restore"))),
     "opening refused": Outcome(TOKEN, Refused("damaged", "flush 7 is missing")),
     "opening withheld": Outcome(TOKEN, Withheld("no space")),
+    "resume": Asked(5, Forward(ResumeDeployment("ann"))),
+    "lifted": Outcome(LIFTED, Done(1, None)),
+    "lifting withheld": Outcome(LIFTED, Withheld("no space")),
     "raised": Outcome(RAISED, Done(1, Generation(4))),
     "raising refused": Outcome(RAISED, Refused("x", "no")),
     "raising withheld": Outcome(RAISED, Withheld("no space")),
