@@ -211,6 +211,14 @@ def test_what_is_no_http_is_a_problem_record_too(running: Running) -> None:
         assert msgspec.json.decode(answer.read(), type=Problem).code == "usage"
 
 
+def answered(plain: socket.socket) -> int:
+    """The status of an answer, read whole: it may come in pieces, and another one follows on this connection."""
+    with http.client.HTTPResponse(plain) as answer:
+        answer.begin()
+        answer.read()
+        return answer.status
+
+
 def test_one_connection_too_many_is_told_so_and_the_others_go_on(running: Running) -> None:
     """In the record that every other answer has: a program that reads the code tries again."""
     with ExitStack() as all_of_them:
@@ -219,12 +227,12 @@ def test_one_connection_too_many_is_told_so_and_the_others_go_on(running: Runnin
             with reached(running.host.data.socket) as name:
                 each.connect(name)
             each.sendall(b"GET /v1/status HTTP/1.1\r\nhost: waypost\r\n\r\n")
-            assert each.recv(65536).startswith(b"HTTP/1.1 200")
+            assert answered(each) == 200
         with pytest.raises(Said, match="64 others") as refused:
             running.client.get(Status, "status")
         assert (refused.value.code, refused.value.hint[:9]) == ("withheld", "try again")
         connected[0].sendall(b"GET /v1/status HTTP/1.1\r\nhost: waypost\r\n\r\n")
-        assert connected[0].recv(65536).startswith(b"HTTP/1.1 200")
+        assert answered(connected[0]) == 200
 
 
 def test_mails_that_come_at_once_share_a_room_and_the_one_that_does_not_fit_is_withheld(running: Running) -> None:
