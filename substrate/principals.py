@@ -71,10 +71,16 @@ def name_of(principal: Principal) -> Name:
 def forbids(principal: Principal, event: ev.AnyEvent, door: Door) -> str:
     """Why this principal may not write this event through this door; empty when it may."""
     who, rule = name_of(principal), TABLE[type(event)]
-    if who not in rule.who:
-        return f"{who} may not write {ev.kind(event)}"
-    if door not in rule.doors:
+    why = may_not_write(who, event)
+    if not why and door not in rule.doors:
         return f"{ev.kind(event)} is written by {' or '.join(sorted(rule.doors))}, not by {door}"
+    return why
+
+
+def may_not_write(who: str, event: ev.AnyEvent) -> str:
+    """Why the principal of this name may not write this event through any door; empty when it may."""
+    if who not in TABLE[type(event)].who:
+        return f"{who} may not write {ev.kind(event)}"
     if isinstance(event, ev.StepFailed):
         # What a crash did to a step is the host's to say, what the step raised is the child's.
         if who == "supervisor" and event.code != "child-crashed":

@@ -1,0 +1,88 @@
+"""The single files: what counts up never goes back (``state/deployment.json``), what is fixed stays (``format.json``).
+
+Ordinals are given one by one, and by as many as the commit takes; a watermark rises and keeps what it recorded.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from substrate import layout
+from substrate.operations.buckets import Watermark, watermark
+from substrate.rules.commit import Before, Ground, Sorted
+from substrate.rules.table import Broken, broken
+from substrate.state import State, decode_format, decode_state
+from waypost.model.errors import Invalid
+
+_RISING = ("generation", "run", "arrival", "outbox", "bucket", "rejected")
+_watermarks = msgspec.json.Decoder(Watermark)
+
+
+def state_after(before: Before, made: Sorted, found: list[Broken]) -> State:
+    """The counts after a commit; those before it where they can't be read."""
+    raw = made.single.get("state")
+    if raw is None:
+        return before.state
+    try:
+        return decode_state(raw)
+    except Invalid as bad:
+        found.append(broken("record", layout.STATE, bad.message))
+        return before.state
+
+
+def counted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
+    """Counts rise, and by as many as the commit takes of them."""
+    was = before.state
+    for name in _RISING:
+        old, new = getattr(was, name), getattr(after, name)
+        if new < old:
+            yield broken("ordinals", layout.STATE, f"{name} was {old} and is {new}")
+    if after.generation > was.generation + 1:
+        yield broken("generation", layout.STATE, f"{after.generation} follows {was.generation}")
+    mails, sent = len(made.mails), len(made.outbox)
+    if after.arrival - was.arrival != mails:
+        yield broken("ordinals", layout.STATE, f"arrival was {was.arrival}, {mails} came, and it is {after.arrival}")
+    if after.outbox - was.outbox != sent:
+        yield broken("ordinals", layout.STATE, f"outbox was {was.outbox}, {sent} were queued, and it is {after.outbox}")
+
+
+def read_watermark(raw: bytes) -> Watermark:
+    """``watermark.json``, strictly. Raises Invalid."""
+    try:
+        return _watermarks.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        raise Invalid(f"not a watermark.json: {bad}") from None
+
+
+def marked(before: Before, made: Sorted, after: State, ground: Ground) -> Iterator[Broken]:
+    """The watermark rises, below the open bucket; when a bucket was closed stays as it was recorded."""
+    raw = made.single.get("watermark")
+    if raw is None:
+        return
+    path = layout.watermark_path(ground.address)
+    try:
+        new = read_watermark(raw)
+    except Invalid as bad:
+        yield broken("record", path, bad.message)
+        return
+    old = watermark(before, ground.address)
+    if new.first < old.first:
+        yield broken("watermark", path, f"first was {old.first} and is {new.first}")
+    elif new.closed[: len(old.closed) - (new.first - old.first)] != old.closed[new.first - old.first :]:
+        yield broken("watermark", path, "when a bucket was closed was changed")
+    if new.first + len(new.closed) > after.bucket:
+        yield broken("watermark", path, f"{new.first + len(new.closed)} buckets are closed, open is {after.bucket}")
+
+
+def formatted(before: Before, made: Sorted) -> Iterator[Broken]:
+    """``format.json`` says for ever what a repository is; only the epoch may rise."""
+    raw = made.single.get("format")
+    if raw is None:
+        return
+    try:
+        old, new = decode_format(before.read(layout.FORMAT) or b""), decode_format(raw)
+    except Invalid as bad:
+        yield broken("record", layout.FORMAT, bad.message)
+        return
+    if new != old and new != msgspec.structs.replace(old, epoch=old.epoch + 1):
+        yield broken("format", layout.FORMAT, raw.decode("utf-8", "replace"))

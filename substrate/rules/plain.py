@@ -1,0 +1,68 @@
+"""The way of nearly all that is ever written: events in files of their own, and nothing beside them.
+
+No rule of its own: whatever isn't plainly in order is left to the full rules, which say what is wrong with it. A
+property test holds the two against each other. Here because it is paid for with every append.
+"""
+
+from substrate import layout, principals
+from substrate.rules.commit import Before, Commit, Ground, tail_of
+from substrate.rules.logs import CHILD
+from substrate.runlog import Known
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import RunId
+
+_FILE = 16
+"""Characters of ``/0000000001.json``."""
+_NOT_ALONE = frozenset(
+    {ev.RunStarted, ev.RunResumed, ev.RunCompleted, ev.SignalReceived, ev.MailQueued, ev.MailSent, ev.MailFailed}
+    | {ev.StepFailed}  # may be written by two principals, each with a code of its own
+)
+"""Kinds that name something beside the log, or that the table alone can't tell the author of."""
+
+
+def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId, Known] | None:
+    """The run after a commit that only adds events to its tail and breaks no rule; None for others. Raises Damaged."""
+    recorded, puts, author = commit.recorded, commit.puts, commit.author
+    directory = "" if commit.deletes or len(recorded) != len(puts) else next(iter(puts), "")[:-_FILE]
+    run = tail_of(directory)
+    if run is None:
+        return None
+    known = before.known(run)
+    state, seq, prev, at = known.run, known.seq, known.prev, known.changed
+    if not seq or (author == CHILD and not _given(before, state)):
+        return None
+    for each, (path, raw) in zip(recorded, puts.items(), strict=True):
+        event = each.event
+        kind = type(event)
+        seq += 1
+        if (
+            each.raw is not raw
+            or event.seq != seq
+            or event.prev != prev
+            or path != f"{directory}/{seq:010d}.json"
+            or kind in _NOT_ALONE
+            or author not in principals.TABLE[kind].who
+            or (kind is ev.StepCompleted and event.output.blob)  # type: ignore[union-attr]  # it is a StepCompleted
+            or len(raw) > ground.limits.event
+        ):
+            return None
+        try:
+            state = fold.evolve(state, event, run_id=run)
+        except fold.Illegal:
+            return None
+        prev, at = ev.digest(raw), event.at
+    if seq - known.folded > layout.FAN or (author == CHILD and _over(state, ground)):
+        return None
+    return run, Known(state, seq, prev, known.folded, at)
+
+
+def _given(before: Before, state: fold.Run) -> bool:
+    return not isinstance(state, fold.Absent | fold.Ended) and state.ledger.generation == before.state.generation
+
+
+def _over(state: fold.Run, ground: Ground) -> bool:
+    if isinstance(state, fold.Absent | fold.Ended):
+        return False
+    limits, ledger = ground.limits, state.ledger
+    return len(ledger.timers) > limits.timers or ledger.open_calls > limits.open_calls
