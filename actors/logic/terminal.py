@@ -1,8 +1,9 @@
 """Who is shown what: the decision of the TerminalBroadcasterActor.
 
 A watcher stands outside the deployment, so it sees what is durable and nothing earlier (storage §2): every event once,
-in order, the run's end last. What a step says of its progress waits until the newest event that the step had seen is
-durable. Nothing is kept for a watcher: only what isn't durable yet is held, once for all of them.
+in order. To who watches one run its end is the last; who watches all of them is also told what becomes of the mails
+that a run has left on their way. What a step says of its progress waits until the newest event that the step had seen
+is durable. Nothing is kept for a watcher: only what isn't durable yet is held, once for all of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,6 @@ from typing import TypeAlias, assert_never
 from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
 from substrate.messages import Appended, Committed, Durable, Queued, Ref, Snapshot
 from waypost.acting import Next
-from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Deployment, RunId
 from waypost.model.times import Now
@@ -141,9 +141,6 @@ def _coming(pending: Pending, run: RunId) -> bool:
 
 
 def _appended(state: State, fact: Appended) -> Iterator[Show]:
-    ended = isinstance(fact.state, fold.Ended)
-    if ended and not any(isinstance(recorded.event, ev.TERMINAL) for recorded in fact.events):
-        return  # what became of its last mails: after a run's end, nothing more comes of it
     for recorded in fact.events:
         for key, watcher in _who(state.watchers, fact.run):
             yield Show(key, watcher, Seen(state.deployment, fact.run, recorded))

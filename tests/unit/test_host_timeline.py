@@ -14,7 +14,17 @@ RUN = run_id(3, b"12345678")
 HERE = Deployment("expenses")
 STARTED = ev.StepStarted(call=CallId("r1#1"), step="pay", arguments="0" * 64, seq=2, at="2026-11-29T07:00:00.000Z")
 DONE = ev.StepCompleted(call=CallId("r1#1"), output=ev.Value(blob="1" * 64), seq=3, at="2026-11-29T07:00:01.000Z")
-ENDED = ev.RunFailed(error=ev.Fault(type="E", message="m"), seq=4, at="2026-11-29T07:00:02.000Z")
+ENDED = ev.RunFailed(error=ev.Fault(type="E", message="m"), seq=5, at="2026-11-29T07:00:03.000Z")
+QUEUED = ev.MailQueued(
+    call=CallId("r1#2"),
+    message_id="<1@x>",
+    to=("ann@example.com",),
+    ordinal=1,
+    sha256="2" * 64,
+    seq=4,
+    at="2026-11-29T07:00:02.000Z",
+)
+SENT = ev.MailSent(call=CallId("r1#2"), ordinal=1, seq=6, at="2026-11-29T07:00:04.000Z")
 
 
 def changed(state: str, reason: str = "", generation: int = 1) -> StateChanged:
@@ -60,12 +70,14 @@ def test_a_run_is_told_from_its_first_event_to_its_last() -> None:
     """Calls by the names of their steps, each at the time of its event."""
     said: list[tuple[str, str]] = []
     timeline = TimelineActor.start(lambda at, text: said.append((at, text)), clock=ManualClock())
-    for event in (STARTED, DONE, ENDED):
+    for event in (STARTED, DONE, QUEUED, ENDED, SENT):
         timeline.tell(Seen(HERE, RUN, Recorded(event, b"")))
     timeline.stop(timeout=5)
     head = f"expenses {short(RUN)}  "
     assert said == [
         (STARTED.at, f"{head}step pay begins"),
         (DONE.at, f"{head}step pay is done: a value of its own file, 111111111111…"),
+        (QUEUED.at, f"{head}mail to ann@example.com is on its way"),
         (ENDED.at, f"{head}failed: E: m"),
+        (SENT.at, f"{head}mail to ann@example.com was sent"),
     ]

@@ -29,8 +29,15 @@ class Narrator:
         self._names: dict[str, str] = {}
         self._mails: dict[int, str] = {}
 
+    @property
+    def needed(self) -> bool:
+        """Whether it knows what the line of a later event needs; the fate of a mail may follow the run's end."""
+        return bool(self._mails) or bool(self._names)
+
     def tell(self, event: ev.AnyEvent) -> str:
         """The event in words."""
+        if isinstance(event, ev.TERMINAL):
+            self._names.clear()
         match event:
             case ev.StepStarted() | ev.StepCompleted() | ev.StepFailed() | ev.AttemptScheduled():
                 return self._step(event)

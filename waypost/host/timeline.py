@@ -89,7 +89,7 @@ class TimelineActor(Shell):
                 narrator = self._narrators.setdefault(effect.run, Narrator())
                 said = narrator.tell(effect.event)
                 self._say(effect.event.at, f"{effect.deployment} {short(effect.run)}  {said}")
-                if isinstance(effect.event, ev.TERMINAL):
+                if not narrator.needed:
                     del self._narrators[effect.run]
             case _:
                 super().perform(effect)
