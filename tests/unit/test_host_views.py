@@ -150,7 +150,8 @@ def test_a_finished_run_waits_on_nothing_and_says_so() -> None:
     """An empty list alone could also be a bug."""
     answer = why(told(STARTED, ev.RunFailed(error=BROKE)), HERE)
     assert answer.waiting == ()
-    assert "failed" in answer.advice
+    assert answer.advice.startswith("it has failed: step read_claim: ValueError: no amount\n")
+    assert f"waypost log {RUN}" in answer.advice
 
 
 def test_with_several_open_approvals_the_command_names_the_call() -> None:

@@ -48,6 +48,8 @@ class Told:
     """Time of a call's newest StepStarted, TimerSet or SignalAwaited, and under "" of the newest pause."""
     started: ev.RunStarted | None
     changed: str
+    ending: str = ""
+    """The line of its end."""
 
 
 def read(run: RunId, raws: Iterable[bytes]) -> Told:
@@ -55,7 +57,7 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
     state: Run = Absent()
     narrator, lines, opened = Narrator(), list[Line](), dict[str, str]()
     started: ev.RunStarted | None = None
-    changed = ""
+    changed = ending = ""
     for raw in raws:
         event = ev.decode(raw)
         state = evolve(state, event, run_id=run)
@@ -68,9 +70,11 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
                 opened[event.call] = event.at
             case ev.RunPaused():
                 opened[""] = event.at
+            case ev.RunCompleted() | ev.RunFailed():
+                ending = lines[-1].text
             case _:
                 pass
-    return Told(run, state, tuple(lines), opened, started, changed)
+    return Told(run, state, tuple(lines), opened, started, changed, ending)
 
 
 def state_name(run: Run) -> str:
@@ -156,7 +160,8 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
 
 def _advice(told: Told, situation: Situation) -> str:
     if isinstance(told.state, Ended):
-        return f"it has {told.state.outcome}: nothing will follow"
+        more = f"; `waypost log {told.run}` has the traceback" if told.state.outcome == "failed" else ""
+        return f"it has {told.ending}\nnothing will follow{more}"
     if not situation.hosted:
         return "start the host with `waypost run FILE`: the run goes on where it was"
     if situation.state in {"down", "stopped"}:
