@@ -29,9 +29,10 @@ def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]
         else:
             changes[path] = data
     if len(puts) > 1:
-        for path in puts:
-            if any(above in puts for above in layout.ancestors(path)):
-                raise BadPath(path, "the same commit puts a file where its directory must be")
+        for directory in {path.rpartition("/")[0] for path in puts}:
+            for above in (directory, *layout.ancestors(directory)):
+                if above in puts:
+                    raise BadPath(above, "the same commit puts a file where a directory must be")
     return changes
 
 

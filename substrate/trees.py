@@ -6,9 +6,9 @@ bounded by what two journals can hold (2 x 4,096 objects, each directory at most
 the cost of a write follows its depth, never the history.
 """
 
-import bisect
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -16,8 +16,6 @@ import msgspec
 from substrate.errors import BadPath
 from substrate.objects import EMPTY_TREE, parse_tree
 
-_FILE = b"100644 "
-_DIRECTORY = b"40000 "
 _SEALED_CACHE = 64
 _DIRECTORIES = 1024
 """How many paths of directories are remembered in pieces: most writes go where one has just gone."""
@@ -60,24 +58,20 @@ class _Directory:
         self.written = 0
 
     def oid(self, key: bytes) -> bytes | None:
-        at = bisect.bisect_left(self.keys, key)
+        at = bisect_left(self.keys, key)
         return self.lines[at][-20:] if at < len(self.keys) and self.keys[at] == key else None
 
     def put(self, key: bytes, line: bytes) -> None:
         keys = self.keys
-        if not keys or key > keys[-1]:
-            keys.append(key)
-            self.lines.append(line)
-            return
-        at = bisect.bisect_left(keys, key)
-        if keys[at] == key:
+        at = bisect_left(keys, key)
+        if at < len(keys) and keys[at] == key:
             self.lines[at] = line
         else:
             keys.insert(at, key)
             self.lines.insert(at, line)
 
     def remove(self, key: bytes) -> None:
-        at = bisect.bisect_left(self.keys, key)
+        at = bisect_left(self.keys, key)
         if at < len(self.keys) and self.keys[at] == key:
             del self.keys[at], self.lines[at]
 
@@ -89,39 +83,45 @@ class Trees:
         self._load = load
         self._sealed = functools.lru_cache(maxsize=_SEALED_CACHE)(lambda oid: _Directory(load(oid)))
         self._root = _Directory(load(root) if root != EMPTY_TREE else b"")
+        self._found: tuple[str, _Directory] | None = None
+        self._open: tuple[str, _Directory] | None = None
+        """Where it was last read and written: a commit's files mostly lie beside each other."""
 
     # --- reading ---
 
     def blob(self, path: str) -> bytes | None:
         """The id of the blob at a path; None where no file is."""
-        above, name = _split(path)
+        above, _, name = path.rpartition("/")
         node = self._find(above)
-        return None if node is None else node.oid(name)
+        return None if node is None else node.oid(name.encode())
 
     def directory(self, path: str) -> bytes | None:
         """The id of a directory's tree as of the last ``write``; None where no directory is."""
-        above, name = _split(path)
+        above, _, name = path.rpartition("/")
         node = self._find(above)
-        return None if node is None else node.oid(name + b"/")
+        return None if node is None else node.oid(name.encode() + b"/")
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a directory, sorted; nothing where no directory is. ``""`` is the root."""
-        node = self._find(path.encode().split(b"/") if path else [])
+        node = self._find(path)
         return () if node is None else tuple(sorted(key.rstrip(b"/").decode() for key in node.keys))
 
     def files(self, path: str) -> Iterator[str]:
         """Every file below a directory, by full path."""
-        node = self._find(path.encode().split(b"/"))
+        node = self._find(path)
         for key in node.keys if node is not None else ():
             if key.endswith(b"/"):
                 yield from self.files(f"{path}/{key[:-1].decode()}")
             else:
                 yield f"{path}/{key.decode()}"
 
-    def _find(self, parts: Sequence[bytes]) -> _Directory | None:
+    def _find(self, directory: str) -> _Directory | None:
         """A directory to read: the one being written, or a sealed one (never attached, never changed)."""
+        last = self._found
+        if last is not None and last[0] == directory:
+            return last[1]
         node = self._root
-        for part in parts:
+        for part in _parts(directory):
             child = node.children.get(part)
             if child is None:
                 oid = node.oid(part + b"/")
@@ -129,65 +129,86 @@ class Trees:
                     return None
                 child = self._sealed(oid)
             node = child
+        self._found = directory, node
         return node
 
     # --- writing ---
 
     def check(self, path: str) -> bytes | None:
         """The id of the blob that a put would replace. Raises BadPath where a file and a directory would collide."""
-        above, name = _split(path)
-        node = self._root
-        for part in above:
-            child = node.children.get(part)
-            if child is None:
-                if node.oid(part) is not None:
-                    raise BadPath(path, f"{part.decode()} is a file")
-                oid = node.oid(part + b"/")
-                if oid is None:
-                    return None
-                child = self._sealed(oid)
-            node = child
+        above, _, last = path.rpartition("/")
+        node = self._find(above)
+        if node is None:
+            self._check_above(path, above)
+            return None
+        name = last.encode()
         if node.oid(name + b"/") is not None:
             raise BadPath(path, "a directory of that name is there")
         return node.oid(name)
 
     def put(self, path: str, oid: bytes) -> None:
         """Name a blob."""
-        above, name = _split(path)
-        self._writable(above).put(name, _FILE + name + b"\0" + oid)
+        above, _, name = path.rpartition("/")
+        key = name.encode()
+        self._writable(above).put(key, b"100644 %b\0%b" % (key, oid))
 
     def remove(self, path: str) -> None:
         """Remove a file; directories that it leaves empty go at ``write``."""
-        above, name = _split(path)
-        self._writable(above).remove(name)
+        above, _, name = path.rpartition("/")
+        self._writable(above).remove(name.encode())
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with all that is below it."""
-        above, name = _split(path)
-        node = self._writable(above)
+        above, _, last = path.rpartition("/")
+        node, name = self._writable(above), last.encode()
         node.remove(name + b"/")
         node.children.pop(name, None)
         node.changed.discard(name)
+        self._forget()
 
     def write(self, sink: TreeSink) -> bytes:
         """Store every directory that has changed; the new root's id. An empty directory is left out."""
+        self._forget()
         oid = self._write(self._root, sink)
         return EMPTY_TREE if oid is None else oid
 
     def evict(self, journal: int) -> None:
         """Let go of what was last written before this journal: all of it must be in sealed packs by now."""
+        self._forget()
         self._evict(self._root, journal)
 
-    def _writable(self, parts: Sequence[bytes]) -> _Directory:
+    def _writable(self, directory: str) -> _Directory:
+        last = self._open
+        if last is not None and last[0] == directory:
+            return last[1]
         node = self._root
-        for part in parts:
+        for part in _parts(directory):
             node.changed.add(part)
             child = node.children.get(part)
             if child is None:
                 oid = node.oid(part + b"/")
                 child = node.children[part] = _Directory(b"" if oid is None else self._load(oid))
+                self._found = None  # it may have been read from where it is sealed
             node = child
+        self._open = directory, node
         return node
+
+    def _forget(self) -> None:
+        self._found = self._open = None
+
+    def _check_above(self, path: str, directory: str) -> None:
+        """Refuse a directory that isn't there yet where a file is in its way."""
+        node = self._root
+        for part in _parts(directory):
+            if node.oid(part) is not None:
+                raise BadPath(path, f"{part.decode()} is a file")
+            child = node.children.get(part)
+            if child is None:
+                oid = node.oid(part + b"/")
+                if oid is None:
+                    return
+                child = self._sealed(oid)
+            node = child
 
     def _write(self, node: _Directory, sink: TreeSink) -> bytes | None:
         for name in node.changed:
@@ -196,10 +217,10 @@ class Trees:
                 del node.children[name]
                 node.remove(name + b"/")
             else:
-                node.put(name + b"/", _DIRECTORY + name + b"\0" + oid)
+                node.put(name + b"/", b"40000 %b\0%b" % (name, oid))
         node.changed.clear()
         node.written = sink.number
-        if not node.keys and node is not self._root:
+        if not node.lines and node is not self._root:
             return None
         oid, node.base = sink.add_tree(b"".join(node.lines), node.base)
         return oid
@@ -210,12 +231,6 @@ class Trees:
                 del node.children[name]
             else:
                 self._evict(child, journal)
-
-
-def _split(path: str) -> tuple[tuple[bytes, ...], bytes]:
-    """The directories above a path, outermost first, and its last name."""
-    above, _, name = path.rpartition("/")
-    return _parts(above), name.encode()
 
 
 @functools.lru_cache(maxsize=_DIRECTORIES)
