@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
+from zlib import adler32
 
 from substrate.errors import BadObject
 from substrate.objects import Kind
@@ -81,7 +82,7 @@ def stored(data: bytes) -> bytes:
     """Data as a zlib stream that isn't compressed."""
     size = len(data)
     if size <= _STORED_LIMIT:
-        return _block(size) + data + _BIG(zlib.adler32(data))
+        return _block(size) + data + _BIG(adler32(data))
     return zlib.compress(data, 0)
 
 
@@ -93,16 +94,21 @@ def _compressed(data: bytes) -> bytes:
 def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
     size = len(data)
-    if compress or size > _STORED_LIMIT:
-        return entry_head(kind << 4, size) + (_compressed(data) if compress else stored(data))
-    # One formatting for both, as this is done for every object that is written.
-    return b"%b%b%b" % (_before_stored(kind << 4, size), data, _BIG(zlib.adler32(data)))
+    if not compress and size <= _STORED_LIMIT:
+        # One formatting for all of it, as this is done for every object that is written.
+        return b"%b%b%b" % (_before_stored(kind << 4, size), data, _BIG(adler32(data)))
+    return entry_head(kind << 4, size) + (_compressed(data) if compress else stored(data))
 
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
     """An entry for a tree, against the version that begins ``back`` bytes before it in the same pack."""
     change = delta(old, new)
-    return b"%b%b%b" % (entry_head(OFS_DELTA << 4, len(change)), distance(back), stored(change))
+    size = len(change)
+    if size > _STORED_LIMIT:
+        return entry_head(OFS_DELTA << 4, size) + distance(back) + stored(change)
+    return b"%b%b%b%b%b" % (
+        entry_head(OFS_DELTA << 4, size), distance(back), _block(size), change, _BIG(adler32(change)),
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=_SIZES)
@@ -121,18 +127,18 @@ def _block(size: int) -> bytes:
 
 def delta(old: bytes, new: bytes) -> bytes:
     """Make ``new`` from ``old``: what both begin with, what is new between, what both end with."""
+    was, size = len(old), len(new)
     if new.startswith(old):  # The common case: a line was added at the end.
-        before, after = len(old), 0
-    elif len(new) == len(old):  # The next common one: a line was replaced.
+        before, after = was, 0
+    elif size == was:  # The next common one: a line was replaced.
         before, after = _around(old, new)
     else:
-        shared = min(len(old), len(new))
+        shared = min(was, size)
         before = _common(old, new, shared)
         after = _common_end(old, new, shared - before)
-    middle = new[before : len(new) - after]
-    return b"%b%b%b%b%b" % (
-        _varint(len(old)), _varint(len(new)), _copy(0, before), _insert(middle), _copy(len(old) - after, after),
-    )  # fmt: skip
+    middle = new[before : size - after]
+    insert = b"%c%b" % (len(middle), middle) if 0 < len(middle) <= _INSERT_LIMIT else _insert(middle)
+    return b"%b%b%b%b%b" % (_varint(was), _varint(size), _copy(0, before), insert, _copy(was - after, after))
 
 
 def apply_delta(old: bytes, change: bytes) -> bytes:
@@ -202,9 +208,8 @@ def _read_sparse(data: bytes, at: int, present: int) -> tuple[int, int]:
 
 
 def _insert(data: bytes) -> bytes:
-    if len(data) <= _INSERT_LIMIT:
-        return b"%c%b" % (len(data), data) if data else b""
-    return b"".join([_insert(data[at : at + _INSERT_LIMIT]) for at in range(0, len(data), _INSERT_LIMIT)])
+    pieces = [data[at : at + _INSERT_LIMIT] for at in range(0, len(data), _INSERT_LIMIT)]
+    return b"".join([b"%c%b" % (len(piece), piece) for piece in pieces])
 
 
 @functools.lru_cache(maxsize=_SIZES)
