@@ -70,6 +70,7 @@ def test_a_file_that_cannot_be_deployed_says_why(tmp_path: Path, name: str) -> N
         describe(tmp_path / name, timeout=30, environment=os.environ)
     assert says in refused.value.message
     assert name in refused.value.message
+    assert f"{name}: {name}" not in refused.value.message
     assert refused.value.hint
 
 

@@ -116,6 +116,16 @@ def test_a_file_that_cannot_be_used_says_why_and_where(
     assert code not in {"import", "syntax"} or "lw_bad" not in sys.modules
 
 
+def test_a_variable_that_is_read_at_import_is_told_where_to_go(write: Write) -> None:
+    """It is there in the author's shell, so "correct the line" would leave them looking for a typing mistake."""
+    text = "from os import environ\nTOKEN = environ['CLAIMS_TOKEN']\n"
+    failure = refusal(write("lw_environment.py", text))
+    assert failure.message.startswith("lw_environment.py line 2: KeyError: 'CLAIMS_TOKEN'")
+    assert "env=['CLAIMS_TOKEN']" in failure.hint
+    assert "inside a step" in failure.hint
+    assert refusal(write("lw_mapping.py", "{}['CLAIMS_TOKEN']\n")).hint == "correct the line"
+
+
 def test_an_error_in_an_imported_helper_names_the_line_in_the_workflow_file(write: Write) -> None:
     """The author looks at their own file first."""
     write("lw_helper.py", "raise RuntimeError('no license')\n")

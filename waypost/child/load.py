@@ -8,6 +8,7 @@ read once. Every failure is a NotLoadable with a text for the file's author.
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from dataclasses import dataclass
@@ -173,7 +174,16 @@ def _not_importable(failure: BaseException, path: Path) -> NotLoadable:
     code = "declaration" if isinstance(failure, WaypostError) else "import"
     reason = str(failure) if isinstance(failure, WaypostError) else f"{type(failure).__name__}: {failure}"
     hint = failure.hint if isinstance(failure, WaypostError) else ""
+    if isinstance(failure, KeyError) and _raised_by(failure) is os.environ:
+        hint = f"no variable of yours is there while a file is imported: name it in Workflow(…, env=[{failure}]) and "
+        hint += "read it inside a step"
     return NotLoadable(code, str(path), f"{where}{reason}{shown}", hint=hint or "correct the line")
+
+
+def _raised_by(failure: BaseException) -> object:
+    """The object in whose method it was raised; None where there is none."""
+    frames = [frame for frame, _ in traceback.walk_tb(failure.__traceback__)]
+    return frames[-1].f_locals.get("self") if frames else None
 
 
 def _is_users(filename: str) -> bool:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import PurePath
 from typing import ClassVar
 
 from waypost.model.errors import WaypostError
@@ -185,7 +186,11 @@ class BadWorkflow(HostError):
     code = "workflow"
 
     def __init__(self, file: str, why: str, *, hint: str = "") -> None:
-        super().__init__(f"{file}: {why}", hint=hint or "correct the file and start again; nothing was changed")
+        name = PurePath(file).name
+        rest = why.removeprefix(file).removeprefix(name)
+        # Its child calls the file by its name: that need not be said twice.
+        message = f"{file}{rest}" if rest != why and rest[:1] in {" ", ":"} else f"{file}: {why}"
+        super().__init__(message, hint=hint or "correct the file and start again; nothing was changed")
         self.file, self.why = file, why
 
 
