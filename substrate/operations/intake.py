@@ -27,9 +27,10 @@ from substrate.operations.change import Change, Context, Decided, Item, Settled,
 from substrate.operations.hold import hold_clash, hold_poison, own_id
 from substrate.operations.known_ids import present
 from substrate.operations.notices import rejection
-from substrate.operations.placing import placed
+from substrate.operations.placing import Placed, placed
+from substrate.state import State
 from waypost.model.ids import Generation
-from waypost.model.mail import malformed, scan
+from waypost.model.mail import Gist, malformed, scan
 from waypost.model.queue import Entry, encode, id_text
 
 
@@ -50,8 +51,13 @@ def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
             return Settled(found.accepted)
     if first is not None:
         return hold_clash(view, operation.raw, gist, first.accepted, context)
-    arrival = view.state.arrival
     place, state = placed(view, gist, context)
+    return entered(operation.raw, gist, place, state, context)
+
+
+def entered(raw: bytes, gist: Gist, place: Placed, state: State, context: Context) -> Change:
+    """Into the inbox, under the next arrival ordinal, with its place decided. Value: ``Accepted``."""
+    arrival = state.arrival
     identity, base64 = id_text(gist.id)
     entry = Entry(
         arrival=arrival,
@@ -72,7 +78,7 @@ def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
         subject=f"enqueue mail {arrival} for {place.run}",
         puts={
             layout.inbox_path(context.address, arrival, entry.key): encode(entry),
-            layout.mail_path(arrival): operation.raw,
+            layout.mail_path(arrival): raw,
             **state_file(state),
         },
         facts=(Queued(entry, gist),),
