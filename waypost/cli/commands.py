@@ -165,3 +165,27 @@ def verify(
     from waypost.cli import reading
 
     return reading.verify(data, key, repository, as_json=json)
+
+
+@app.command(name="import")
+def import_(
+    repository: Annotated[str, typer.Argument(metavar="REPO", help="A repository of the reference system; only read.")],
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the deployment is to be called.")],
+    address: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--address", metavar="ADDRESS", help="Its address, if it isn't the repository's own."),
+    ] = None,
+    grants: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option("--grants", metavar="STEP=REPO", help="A step's agent-state repository; may be given often."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,  # noqa: FBT002
+    data: Data = None,
+    json: Json = False,  # noqa: FBT002 - typer's form
+) -> int:
+    """Take over a deployment of the reference system, as one of its own."""
+    from waypost.cli import importing
+
+    return importing.take_over(
+        repository, name=name, address=address, grants=grants or (), data=data, preview=dry_run, as_json=json
+    )

@@ -9,6 +9,8 @@ class Exit(enum.IntEnum):
     OK = 0
     REFUSED = 1
     """A rule says no; the message says which."""
+    LEFT = 2
+    """Done, and something was left out; it is listed."""
     USAGE = 64
     MALFORMED = 65
     """The mail, or the workflow file, can't be used as it is."""
