@@ -190,7 +190,8 @@ def test_old_buckets_go_by_themselves_a_days_at_a_start_and_a_days_in_24_hours(t
     sound(path)
 
 
-def test_a_bucket_is_dropped_whole_or_not_at_all_wherever_death_strikes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.torture)])
+def test_a_bucket_is_dropped_whole_or_not_at_all_wherever_death_strikes(tmp_path: Path, stride: int) -> None:
     """The watermark says so in one commit; what files it leaves, the next start clears away."""
     made = tmp_path / "made.git"
     now = aged(made, 3, more=30)
@@ -202,7 +203,7 @@ def test_a_bucket_is_dropped_whole_or_not_at_all_wherever_death_strikes(tmp_path
     host = Host(trial, late, counting)
     host.rest()
     host.hear(host.writer.close(late))
-    for at in range(1, counting.points + 1):
+    for at in range(1, counting.points + 1, stride):
         path = tmp_path / "r.git"
         shutil.copytree(made, path)
         with pytest.raises(Died):  # noqa: PT012 - it dies somewhere in here
