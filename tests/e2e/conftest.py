@@ -27,16 +27,21 @@ def flows() -> Path:
     return FLOWS
 
 
-def unmeasured(patch: pytest.MonkeyPatch) -> None:
+def stop_measuring(patch: pytest.MonkeyPatch) -> None:
     """No coverage of what will be killed: its figures die with it, its file stays, and it takes twice as long."""
     for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
         patch.delenv(name, raising=False)
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Scene]:
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that this test starts aren't measured."""
+    stop_measuring(monkeypatch)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, unmeasured: None) -> Callable[[str], Scene]:
     """Makes the folder of a play, by name."""
-    unmeasured(monkeypatch)
     return lambda name: Scene(tmp_path / name, FLOWS / "expenses_like.py").prepare()
 
 
@@ -45,7 +50,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """The scenario without a kill, once for all tests."""
     scene = Scene(tmp_path_factory.mktemp("undisturbed") / "play", FLOWS / "expenses_like.py").prepare()
     with pytest.MonkeyPatch.context() as patch:
-        unmeasured(patch)
+        stop_measuring(patch)
         played = play(scene.place, errands())
     found = scene.check(None, played)
     (flushes,) = (int(line.split()[1]) for line in played.lines[-1] if line.startswith(FLUSHES))

@@ -38,7 +38,7 @@ def claim(what: str) -> SendMail:
 
 
 @pytest.fixture
-def place(tmp_path: Path, flows: Path) -> Place:
+def place(tmp_path: Path, flows: Path, unmeasured: None) -> Place:
     """Where the host lives."""
     (tmp_path / "books").mkdir()
     environment = {**os.environ, "BOOKS": str(tmp_path / "books")}
