@@ -16,7 +16,7 @@ from substrate.rules.logs import CHILD, Log, extended
 from substrate.rules.outbox import Told, outgoing
 from substrate.rules.plain import plain_append
 from substrate.rules.queue import Caused, mail
-from substrate.rules.runs import beside_log, has, room, sealing
+from substrate.rules.runs import beside_log, crowded, has, sealing
 from substrate.rules.table import Broken, broken
 from substrate.runlog import ABSENT, Known
 from substrate.state import State
@@ -133,6 +133,4 @@ def _others(before: Before, made: Sorted, ground: Ground) -> Iterator[Broken]:
             yield broken("write-once", path, "a mail's bytes were changed")
         if not any(place.number == arrival for place, _ in made.entries.values()):
             yield broken("mail", path, "a mail without an entry in the queue")
-    for path, place in made.others.items():
-        if place.kind in {"step-grants", "schedule"} and not has(before, path):
-            yield from room(before, path)
+    yield from crowded(before, (path for path, place in made.others.items() if place.kind != "code"))

@@ -16,7 +16,7 @@ from substrate.layout import Place
 from substrate.operations.buckets import watermark
 from substrate.rules.commit import QUEUED, Before, Ground, Sorted
 from substrate.rules.counts import read_watermark
-from substrate.rules.runs import has, room
+from substrate.rules.runs import crowded, has
 from substrate.rules.table import Broken, broken
 from substrate.state import State
 from waypost.model import events as ev
@@ -154,13 +154,14 @@ def _attempt(entry: Entry, origin: Place, put: _Put) -> Iterator[Broken]:
 
 def _new(before: Before, made: Sorted, put: _Put, after: State, ground: Ground) -> Iterator[Broken]:
     entry, key = put.entry, put.place.key or ""
-    if put.place.kind not in {"inbox", "hold"}:
-        yield broken("move", put.path, f"mail {entry.arrival} came from nowhere to {put.place.kind}")
-        return
     other = before.arrival_of(key)
     there = f"mail {other}" if other is not None else consumed_path(before, key, ground)
     if there is not None:
         yield broken("one-place", put.path, f"its message id is taken by {there}")
+        return
+    if put.place.kind not in {"inbox", "hold"}:
+        yield broken("move", put.path, f"mail {entry.arrival} came from nowhere to {put.place.kind}")
+        return
     if not before.state.arrival <= entry.arrival < after.arrival:
         yield broken("ordinals", put.path, f"arrival {entry.arrival}, and {before.state.arrival} is next")
     if entry.attempt or entry.told is not UNSET:
@@ -204,9 +205,9 @@ def _buckets(before: Before, made: Sorted, puts: list[_Put], after: State, groun
             yield broken("bucket", put.path, f"filed in bucket {put.place.number}, open is {after.bucket}")
         elif not has(before, put.path):
             count += 1
-            yield from room(before, put.path)
         elif before.read(put.path) != put.raw:
             yield broken("write-once", put.path, "a consumed entry was changed")
+    yield from crowded(before, (put.path for put in puts if put.place.kind == "consumed"))
     expected = count + (before.state.bucket_entries if after.bucket == before.state.bucket else 0)
     if after.bucket_entries != expected:
         yield broken("bucket", layout.STATE, f"bucket_entries is {after.bucket_entries}, {expected} lie there")

@@ -34,10 +34,9 @@ def beside_log(before: Before, log: Log, part: OfRun, ground: Ground) -> Iterato
     for sha256, data in part.blobs.items():
         path = layout.blob_path(log.run, sha256)
         yield from value(path, sha256, data, ground)
-        if not has(before, path):
-            if sha256 not in names:
-                yield broken("unnamed", path, "no event of this commit names it")
-            yield from room(before, path)
+        if sha256 not in names and not has(before, path):
+            yield broken("unnamed", path, "no event of this commit names it")
+    yield from crowded(before, (layout.blob_path(log.run, sha256) for sha256 in part.blobs))
     for path, place in part.gone.items():
         if place.kind in {"blob", "grants"}:
             yield broken("write-once", path, "it was taken away")
@@ -69,12 +68,16 @@ def has(tree: Tree, path: str) -> bool:
     return name in tree.entries(above)
 
 
-def room(before: Tree, path: str) -> Iterator[Broken]:
-    """A new file's directory stays within its bound."""
-    above = path.rpartition("/")[0]
-    count = len(before.entries(above)) + 1
-    if count > BOUND:
-        yield broken("bounded", above, f"{count} entries")
+def crowded(before: Tree, paths: Iterable[str]) -> Iterator[Broken]:
+    """The directories of these files stay within their bound."""
+    new: dict[str, int] = {}
+    for path in paths:
+        above, _, name = path.rpartition("/")
+        new[above] = new.get(above, 0) + (name not in before.entries(above))
+    for above, count in new.items():
+        entries = len(before.entries(above)) + count
+        if count and entries > BOUND:
+            yield broken("bounded", above, f"{entries} entries")
 
 
 def sealing(before: Before, run: RunId, part: OfRun, ground: Ground) -> Iterator[Broken]:
@@ -89,7 +92,7 @@ def sealing(before: Before, run: RunId, part: OfRun, ground: Ground) -> Iterator
         yield broken("seal", layout.run_dir(run), "the commit that seals a run writes to it, too")
     for sha256, data in part.sealed_blobs.items():
         yield from value(layout.sealed_blob_path(run, sha256), sha256, data, ground)
-        yield from room(before, layout.sealed_blob_path(run, sha256))
+    yield from crowded(before, (layout.sealed_blob_path(run, sha256) for sha256 in part.sealed_blobs))
     for path, place in part.gone.items():
         yield from _moved(part, path, place.kind, place.key)
     if part.sealed_log is not None:

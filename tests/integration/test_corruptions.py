@@ -1,0 +1,57 @@
+"""Each seeded corruption is refused before it is written, and found when somebody has written it all the same."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from substrate import SigningKey
+from substrate.fsck import Finding, Looked, fsck
+from substrate.rules import RULES, Ground, judge
+from waypost.model.limits import DEFAULT
+from waypost.testing.corrupted import World
+from waypost.testing.corruptions import CORRUPTIONS, Corruption
+from waypost.testing.desk import ADDRESS, REPOSITORY
+
+KEY = SigningKey.generate()
+UNWRITABLE = {"readable", "plain-file"}
+"""Rules that no commit of plain files can break: objects are damaged, trees forged (see below)."""
+
+
+@pytest.fixture(name="world", scope="module")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(tmp_path_factory.mktemp("world") / "r.git", KEY)
+    yield world
+    world.store.close()
+
+
+def found(repository: Path, *, tip: bool = False) -> list[Finding]:
+    """What is wrong with it."""
+    return list(fsck(repository, Looked(), tip=tip))
+
+
+def test_nothing_is_found_in_the_repository_that_all_of_them_start_from(world: World) -> None:
+    """A check that cries wolf is switched off."""
+    assert found(world.path) == found(world.path, tip=True) == []
+
+
+def test_every_rule_has_a_corruption_that_breaks_it() -> None:
+    """A rule that nothing breaks may be one that says nothing."""
+    assert {each.rule for each in CORRUPTIONS} == RULES.keys() - UNWRITABLE
+
+
+@pytest.mark.parametrize("each", CORRUPTIONS, ids=lambda each: each.name)
+def test_a_bad_commit_is_refused_and_found_by_its_rule(each: Corruption, world: World, tmp_path: Path) -> None:
+    """By the same rule, by the writer before and by ``fsck`` after; the commits before it stay clean."""
+    bad = each.make(world)
+    ground = Ground(repository=REPOSITORY, address=ADDRESS, limits=DEFAULT)
+    refused = judge(world.desk.index, bad.commit, ground).broken
+    assert each.rule in {broken.rule for broken in refused}, refused
+    clone = tmp_path / "clone.git"
+    shutil.copytree(world.path, clone, ignore=shutil.ignore_patterns("waypost"))
+    bad.write(clone)
+    findings = found(clone)
+    assert {finding.rule for finding in findings} == {broken.rule for broken in refused}
+    assert len({finding.commit for finding in findings}) == 1
+    assert all(finding.advice and finding.value for finding in findings)
