@@ -1,6 +1,6 @@
 """What finished runs weigh once they are sealed: a start, a list and an append, beside few of them and many.
 
-Prints, for a repository with few sealed runs and one with many: the time to open it, to open it without its archive
+Prints, for a repository with few sealed runs and one with many: the time to open it, to open it without its index
 (which is then built again), to list 1,000 runs, and a durable append. Only ratios within one run mean something.
 
     python -m benchmarks.sealed [--runs N] [--folder DIR]
@@ -94,9 +94,9 @@ class Bench:
         self.open()
 
     def rebuild(self) -> None:
-        """The same, without the archive."""
+        """The same, without the derived index."""
         self.ref.stop()
-        Path(Folder(str(self.path)).archive).unlink()
+        Path(Folder(str(self.path)).derived).unlink()
         self.open()
 
     def append(self) -> Callable[[], None]:
@@ -134,7 +134,7 @@ def main() -> None:
             ("stop and open", lambda bench: bench.reopen, 5),
             ("list 1,000 runs", lambda bench: lambda: bench.submit(ReadRuns(limit=1000)), 1),
             ("durable append", lambda bench: bench.append(), APPENDS),
-            ("open without archive", lambda bench: bench.rebuild, 1),
+            ("open without index", lambda bench: bench.rebuild, 1),
         ]
         for name, of, times in rows:
             small, large = took(of(few), times), took(of(many), times)

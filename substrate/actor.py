@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, assert_never
 
 from substrate.disk import Disk
+from substrate.effects import Again, Effect, To, Wake
 from substrate.errors import (
     Damaged,
     FlushFailed,
@@ -34,13 +35,14 @@ from substrate.messages import (
     Refused,
     Result,
     Seal,
+    Settle,
     Submit,
     Subscribe,
     SubstrateMessage,
     Withheld,
 )
 from substrate.settings import Settings
-from substrate.writer import Again, Effect, To, Wake, Writer
+from substrate.writer import Writer
 from waypost.acting import Asked, Clock, Next, Reply, Tell
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
@@ -139,7 +141,7 @@ class SubstrateActor(Shell):
                 return Next(Serving(writer), (*answer, *writer.sweep(), *writer.merge_soon(now)))
             case Submit() | Seal() | Subscribe():
                 return Next(Unopened(), _answer(to, Withheld("the repository is not open")))
-            case Flush() | FoldAway() | Idle() | Merge():
+            case Flush() | FoldAway() | Settle() | Idle() | Merge():
                 return Next(Unopened())
             case _:
                 assert_never(message)
@@ -162,6 +164,8 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
             return (*effects, *_answer(to, Done(writer.position, writer.flush_number)))
         case FoldAway():
             return writer.fold_away(now)
+        case Settle():
+            return writer.settle()
         case Idle():
             return writer.idle(now)
         case Merge():

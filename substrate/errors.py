@@ -203,16 +203,17 @@ class FlushFailed(SubstrateError):
         self.fault = "full" if errno in _FULL else "disk"
 
 
-class ArchiveFailed(SubstrateError):
-    """The derived index of sealed runs can't be read or written; it has been removed."""
+class DerivedFailed(SubstrateError):
+    """The derived index of runs can't be read or written. ``full``: there is no space for it."""
 
-    def __init__(self, file: str, reason: str) -> None:
+    def __init__(self, file: str, reason: str, *, full: bool = False) -> None:
         super().__init__(
-            f"{file}: the index of sealed runs failed: {reason}",
+            f"{file}: the index of runs failed: {reason}",
             hint="nothing is lost: it is built again from the repository when that is opened",
         )
         self.file = file
         self.reason = reason
+        self.full = full
 
 
 class Broken(SubstrateError):

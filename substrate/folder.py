@@ -65,9 +65,9 @@ class Folder:
         return f"{self.path}/waypost/journal"
 
     @property
-    def archive(self) -> str:
-        """The threads of sealed runs: derived, may be deleted at any time while no host runs."""
-        return f"{self.path}/waypost/derived/sealed.sqlite"
+    def derived(self) -> str:
+        """What is known of runs without reading them: may be deleted at any time while no host runs."""
+        return f"{self.path}/waypost/derived/runs.sqlite"
 
     def journal(self, number: int) -> str:
         """The file of one journal; numbers only go up."""

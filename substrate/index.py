@@ -1,19 +1,28 @@
-"""What the writer keeps in memory about a repository, built from its tree and moved by each commit.
+"""What the writer keeps in memory about a repository: what has been touched lately, moved by each commit.
 
-Nothing here is a truth of its own: ``Index(tree)`` folds what is committed, ``apply`` takes in what a commit changed,
-and a test compares the two. In memory are: every run that hasn't ended; of those that have and aren't sealed yet, a
-line and the newest folds (``limits.folds``); 32 bytes of every message id of all these; the queue, the outbox, and the
-blobs that no event has named yet. Sealed runs are read when they are asked for.
+Nothing here is a truth of its own. A run that nobody touches is not in memory: its card is in the derived index
+(``derived``), and where that doesn't hold for the run's directory, its log is folded. In memory are the runs touched
+since the index was last written, the folds of ``limits.folds`` others, 32 bytes of each message id that isn't in the
+index yet, the queue, the outbox, and the blobs that no event has named yet. ``settle`` moves into the index, in small
+portions, what was touched and is durable. A test compares all of it with a fresh fold of the tree.
 """
 
+import dataclasses
 import functools
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar, assert_never
 
+import msgspec
+
 from substrate import layout, runlog
-from substrate.errors import Damaged
+from substrate.cards import arrival_of, card_of, known_of, line_of, sealed_card
+from substrate.covering import open_derived, stamp_of
+from substrate.derived import DRIVEN, OVER, DerivedFile, Row
+from substrate.errors import Damaged, DerivedFailed
+from substrate.listing import told_line
 from substrate.messages import (
     Appended,
     Claimed,
@@ -27,52 +36,49 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Hold, Item
 from substrate.operations.sealing import may_be_sealed
-from substrate.routing import Archive, Standing, Thread, Threads, mailed_key
-from substrate.runlog import ABSENT, Known, Tree
+from substrate.routing import Standing, Thread, Threads, key_of
+from substrate.runlog import ABSENT, Known, Rooted, Summary
 from substrate.state import State, decode_state
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
+from waypost.model.deadlines import Deadline, deadlines
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, message_key
+from waypost.model.ids import RunId, is_run_id, run_ordinal
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry, decode, decode_outgoing
-from waypost.model.waiting import waiting_on
 
 T = TypeVar("T")
 _SUBJECTS = 1024
+_PORTION = 64
+"""Runs that are written into the derived index at once: some 3 ms."""
 _PACKED = 4096
 """Directories of closed buckets whose keys are remembered: 2 KiB each as a rule, 8 KiB at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What is kept of an ended run that isn't sealed: its line in a list, and the arrival of its first mail."""
-
-    line: RunLine
-    arrival: int
 
 
 class Index:
     """The view that decisions are made on: the tree as it is, and the folds of it."""
 
-    def __init__(self, tree: Tree, address: str, limits: Limits, archive: Archive | None = None) -> None:
-        """Fold what is live in the tree; ``archive`` knows the threads of what is sealed, for who routes mail.
+    def __init__(self, tree: Rooted, address: str, limits: Limits, derived: DerivedFile) -> None:
+        """Look at what waits and what has ended; ``derived`` goes up to this tree (``covering``).
 
-        Raises Damaged where it can't be folded, naming the file.
+        Raises Damaged where something can't be read, naming the file.
         """
-        self._tree, self.address, self._limits = tree, address, limits
+        self._tree, self.address, self._limits, self._derived = tree, address, limits, derived
         self.read, self.entries = tree.read, tree.entries  # no hop on the way of every append
-        self.threads = Threads(archive)
+        self.directory_id, self.directory = tree.directory_id, tree.directory
+        self.threads = Threads(derived)
         self.queue: dict[int, Item] = {}
         self.on_hold: dict[int, Entry] = {}
         self.outbox: dict[int, OutboxAdded] = {}
-        self.live: dict[RunId, Known] = {}
-        """Runs that have begun and not ended."""
-        self.ended: dict[RunId, Past] = {}
-        """Runs that have ended and aren't sealed."""
         self.finished: dict[RunId, None] = {}
-        """Those of them that may be sealed, in the order in which they came to that."""
+        """Runs that have ended and may be sealed, in the order in which they came to that."""
+        self._touched: dict[RunId, Known] = {}
+        self._settling: dict[RunId, Known] = {}
+        """Touched before those, and being written into the index."""
+        self._stamp, self._next = derived.stamped(), derived.stamped()
+        self._named: dict[RunId, dict[str, None]] = {}
+        """Keys of messages by the run that they belong to, which aren't in the index yet."""
         self._recent: OrderedDict[RunId, Known] = OrderedDict()
         self._keys: dict[str, int] = {}
         self._waiting: dict[RunId, dict[int, None]] = {}
@@ -81,8 +87,6 @@ class Index:
         self._subject = functools.lru_cache(maxsize=_SUBJECTS)(
             lambda arrival: mail.scan(tree.read(layout.mail_path(arrival)) or b"").subject
         )
-        self.summary = functools.lru_cache(maxsize=_SUBJECTS)(functools.partial(runlog.summary, tree))
-        """A sealed run as a list shows it. Raises Damaged."""
         self.packed = functools.lru_cache(maxsize=_PACKED)(
             lambda directory: b"".join(bytes.fromhex(name.removesuffix(".json")) for name in tree.entries(directory))
         )
@@ -91,26 +95,56 @@ class Index:
         self._load_queue()
         self._load_outbox()
 
+    @classmethod
+    def open(cls, path: Path | None, tree: Rooted, address: str, limits: Limits, repository: str) -> "Index":
+        """The index of a repository's tree, with its derived file; one that fails while it is read is built again.
+
+        Raises Damaged, DerivedFailed.
+        """
+        try:
+            return cls(tree, address, limits, open_derived(path, tree, repository))
+        except DerivedFailed:
+            return cls(tree, address, limits, open_derived(path, tree, repository))
+
+    def close(self) -> None:
+        """Let go of the derived file."""
+        self._derived.close()
+
     # --- the view ----------------------------------------------------------------------------------------------------
 
     def known(self, run: RunId) -> Known:
-        """A run's state; a run that ended long ago is read from its log. ``ABSENT`` when it has none."""
-        found = self.live.get(run)
-        if found is not None:
-            return found
-        found = self._recent.get(run)
+        """A run's state; one that isn't in memory is asked of the index, or read. ``ABSENT`` when it has none."""
+        found = self._in_memory(run)
         if found is None:
-            if self.standing(run) == "absent":
-                return ABSENT
-            found = runlog.load(self._tree, run)
-            self._remember(run, found)
+            found = self._look_up(run)
+            if found is not ABSENT:
+                self._remember(run, found)
         return found
 
     def standing(self, run: RunId) -> Standing:
         """Whether the run is absent, live or ended."""
-        if run in self.live:
-            return "live"
-        return "ended" if run in self.ended or runlog.is_sealed(self._tree, run) else "absent"
+        if self._in_memory(run) is None and runlog.is_sealed(self._tree, run):
+            return "ended"
+        match self.known(run).run:
+            case fold.Absent():
+                return "absent"
+            case fold.Ended():
+                return "ended"
+            case _:
+                return "live"
+
+    def _in_memory(self, run: RunId) -> Known | None:
+        return self._touched.get(run) or self._settling.get(run) or self._recent.get(run)
+
+    def _look_up(self, run: RunId) -> Known:
+        if not is_run_id(run):
+            return ABSENT
+        card = self._derived.card(run)
+        if card is not None and card.tree == self._tree.directory_id(layout.run_dir(run)):
+            known = known_of(card)
+            if known is not None:
+                return known
+        return runlog.load(self._tree, run)
 
     def arrival_of(self, key: str) -> int | None:
         """The arrival of the unconsumed mail with this key."""
@@ -124,15 +158,73 @@ class Index:
         """A blob that was put and that no event has named yet."""
         return self._held.get((run, sha256))
 
-    def live_runs(self) -> tuple[fold.Live, ...]:
-        """The states of all runs that haven't ended, oldest first."""
-        found = (known.run for known in self.live.values())
-        return tuple(run for run in found if isinstance(run, fold.Driven | fold.Parked | fold.Paused))
+    def driven(self) -> tuple[fold.Driven, ...]:
+        """The states of the runs whose code has something to do, oldest first."""
+        runs = {*self._derived.all_in(DRIVEN), *self._settling, *self._touched}
+        found = (self.known(run).run for run in sorted(runs, key=run_ordinal))
+        return tuple(run for run in found if isinstance(run, fold.Driven))
+
+    def deadlines(self, after: Deadline | None) -> Iterator[Deadline]:
+        """The open deadlines of all runs in the order of firing, from the first one behind ``after``."""
+        fresh = {**self._settling, **self._touched}
+        return self._derived.deadlines(
+            after, fresh, (each for known in fresh.values() for each in deadlines(known.run))
+        )
+
+    def told(self, queued: Queued) -> Queued:
+        """A mail as it is published: with the state of its run, if that is live."""
+        run = self.known(queued.entry.run).run
+        return queued if isinstance(run, fold.Absent | fold.Ended) else dataclasses.replace(queued, live=run)
+
+    def line(self, run: RunId) -> RunLine:
+        """A run that has begun, as a list shows it. Raises Damaged."""
+        known = self._in_memory(run)
+        if known is not None:
+            return line_of(run, known, self.subject(arrival_of(known)))
+        return told_line(self._tree, run, self._derived.card(run), self.subject)
 
     def subject(self, arrival: int) -> str:
         """The subject of a mail, for lists."""
         queued = self.queue.get(arrival)
         return self._subject(arrival) if queued is None else queued.queued.gist.subject
+
+    # --- into the derived index --------------------------------------------------------------------------------------
+
+    def begin_to_settle(self, repository: str) -> bool:
+        """All that is visible now is durable: begin to write it into the index; whether there is something to write.
+
+        Raises DerivedFailed, as ``settle`` does.
+        """
+        if self._touched and not self._settling and self._stamp is not None:
+            self._next = stamp_of(self._tree, repository)
+            self._derived.put((), dataclasses.replace(self._stamp, ahead=self._next.at))
+            self._settling, self._touched = self._touched, {}
+        return bool(self._settling)
+
+    def settle(self, portion: int = _PORTION) -> bool:
+        """Write some of it; whether there is more. What was touched again meanwhile comes with the next ones."""
+        taken = list(itertools.islice(self._settling.items(), portion))
+        rows = [self._row(run, known) for run, known in taken if run not in self._touched]
+        last = len(taken) == len(self._settling)
+        self._derived.put(rows, self._next if last else None)
+        for run, known in taken:
+            del self._settling[run]
+            if run not in self._touched:
+                self.threads.archived(Thread(run, None, tuple(self._named.pop(run, ()))))
+                self._remember(run, known)
+        if last:
+            self._stamp = self._next
+        return not last
+
+    def _row(self, run: RunId, known: Known) -> Row:
+        subject = self.subject(arrival_of(known))
+        if isinstance(known.run, fold.Ended) and runlog.is_sealed(self._tree, run):
+            end = known.run
+            told = Summary(end.outcome, end.started.at, known.changed, known.seq, end.started.mail.arrival)
+            card = sealed_card(run, self._tree.directory_id(layout.sealed_dir(run)), subject, told)
+        else:
+            card = card_of(run, self._tree.directory_id(layout.run_dir(run)), subject, known)
+        return Row(card, self.threads.root(run), tuple(self._named.get(run, ())))
 
     # --- what changes it ---------------------------------------------------------------------------------------------
 
@@ -156,9 +248,8 @@ class Index:
             self._sealed(change.sealed)
 
     def _sealed(self, thread: Thread) -> None:
-        del self.ended[thread.run], self.finished[thread.run]
-        self._recent.pop(thread.run, None)
-        self.threads.archived(thread)
+        del self.finished[thread.run]
+        self._touched[thread.run] = msgspec.structs.replace(self.known(thread.run), folded=0)
 
     def _let_go(self, held: tuple[RunId, str]) -> None:
         self.held_bytes -= len(self._held.pop(held))
@@ -190,31 +281,21 @@ class Index:
     def _run(self, run: RunId, known: Known, fact: Appended) -> None:
         for recorded in fact.events:
             self._note(run, recorded.event)
+        self._touched[run] = known
         if isinstance(known.run, fold.Ended):
-            self.live.pop(run, None)
             for held in [key for key in self._held if key[0] == run]:
                 self._let_go(held)
-            self._has_ended(run, known, known.run)
-        else:
-            self.live[run] = known
-
-    def _has_ended(self, run: RunId, known: Known, end: fold.Ended) -> None:
-        self.ended[run] = Past(line_of(run, known), end.started.mail.arrival)
-        if may_be_sealed(end):
-            self.finished[run] = None
-        self._remember(run, known)
+            if may_be_sealed(known.run):
+                self.finished[run] = None
 
     def _note(self, run: RunId, event: ev.AnyEvent) -> None:
-        match event:
-            case ev.RunStarted():
-                self.threads.appears(run, follows=event.after or None)
-                self.threads.belongs(mailed_key(event.mail), run)
-            case ev.SignalReceived() if event.mail:
-                self.threads.belongs(mailed_key(event.mail), run)
-            case ev.MailQueued():
-                self.threads.belongs(message_key(event.message_id.encode()), run)
-            case _:
-                pass
+        key = key_of(event)
+        if key is None:
+            return
+        self._named.setdefault(run, {})[key] = None
+        if isinstance(event, ev.RunStarted):
+            self.threads.appears(run, follows=event.after or None)
+        self.threads.belongs(key, run)
 
     def _queued(self, item: Item) -> None:
         entry = item.queued.entry
@@ -273,20 +354,13 @@ class Index:
         return _decoded(layout.STATE, decode_state, raw)
 
     def _load_runs(self) -> None:
-        newest = next(runlog.sealed_newest_first(self._tree), None)
+        newest = self._derived.newest()
         if newest is not None:
             self.threads.appears(newest, follows=None)
-        for run in runlog.run_ids(self._tree):
-            known = runlog.load(self._tree, run, functools.partial(self._note, run))
-            match known.run:
-                case fold.Absent():
-                    raise Damaged(layout.run_dir(run), "a run without an event")
-                case fold.Ended():
-                    self._has_ended(run, known, known.run)
-                case fold.Driven() | fold.Parked() | fold.Paused():
-                    self.live[run] = known
-                case _:
-                    assert_never(known.run)
+        for run in self._derived.all_in(OVER):
+            known = self.known(run).run
+            if isinstance(known, fold.Ended) and may_be_sealed(known):
+                self.finished[run] = None
 
     def _load_queue(self) -> None:
         items: list[Item] = []
@@ -317,31 +391,6 @@ class Index:
             if message is None:
                 raise Damaged(layout.blob_path(outgoing.run, outgoing.sha256), f"the message of {path} is missing")
             self.outbox[outgoing.ordinal] = OutboxAdded(outgoing, message)
-
-
-def line_of(run: RunId, known: Known) -> RunLine:
-    """A run that has begun, as a list shows it, without its subject."""
-    match known.run:
-        case fold.Absent():
-            raise AssertionError("it has not begun")
-        case fold.Ended():
-            state, started = known.run.outcome, known.run.started
-        case fold.Driven():
-            state, started = "running", known.run.ledger.started
-        case fold.Parked():
-            state, started = "parked", known.run.ledger.started
-        case fold.Paused():
-            state, started = "paused", known.run.ledger.started
-        case _:
-            assert_never(known.run)
-    return RunLine(
-        run=run,
-        state=state,
-        started=started.at,
-        changed=known.changed,
-        seq=known.seq,
-        waiting=waiting_on(known.run),
-    )
 
 
 def _decoded(path: str, decoder: Callable[[bytes], T], raw: bytes) -> T:

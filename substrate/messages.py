@@ -18,6 +18,7 @@ from substrate.requests import (
     Attachment,
     BeginGeneration,
     Claim,
+    Deadlines,
     Enqueue,
     Hub,
     Kept,
@@ -32,6 +33,7 @@ from substrate.requests import (
     Question,
     QueueMail,
     ReadBlob,
+    ReadDeadlines,
     ReadHold,
     ReadLog,
     ReadRejected,
@@ -77,6 +79,7 @@ __all__ = [
     "Claimed",
     "Committed",
     "Consumed",
+    "Deadlines",
     "Done",
     "Durable",
     "Enqueue",
@@ -104,6 +107,7 @@ __all__ = [
     "QueueMail",
     "Queued",
     "ReadBlob",
+    "ReadDeadlines",
     "ReadHold",
     "ReadLog",
     "ReadRejected",
@@ -120,6 +124,7 @@ __all__ = [
     "ResumeDeployment",
     "RunLine",
     "Seal",
+    "Settle",
     "Snapshot",
     "Stage",
     "Start",
@@ -196,6 +201,11 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
+class Settle:
+    """The actor's own reminder: the next portion of what is durable goes into the derived index."""
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """The actor's own timer: the next step of merging packs is due."""
 
@@ -235,4 +245,4 @@ class Outcome:
     result: Result
 
 
-SubstrateMessage: TypeAlias = Open | Submit | Subscribe | Seal | Flush | FoldAway | Idle | Merge
+SubstrateMessage: TypeAlias = Open | Submit | Subscribe | Seal | Flush | FoldAway | Settle | Idle | Merge

@@ -3,20 +3,21 @@
 Pure over the index; nothing is written. Asked of the SubstrateActor they are answered in the order of its mailbox.
 """
 
-import dataclasses
-import heapq
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeAlias, assert_never, overload
 
 from substrate import kept, layout, runlog
-from substrate.index import Index, line_of
+from substrate.index import Index
+from substrate.listing import list_runs
 from substrate.messages import (
+    Deadlines,
     Kept,
     LogPage,
     Principal,
     Question,
     ReadBlob,
+    ReadDeadlines,
     ReadHold,
     ReadLog,
     ReadRejected,
@@ -26,14 +27,14 @@ from substrate.messages import (
     RunLine,
     WorkflowProcess,
 )
+from substrate.operations import Item
 from substrate.operations.append import child_may_write
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import RunId, is_sha256, run_ordinal
+from waypost.model.ids import RunId, is_sha256
 from waypost.model.queue import Entry
-from waypost.model.waiting import waiting_on
 
-Value: TypeAlias = LogPage | bytes | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage
+Value: TypeAlias = LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage
 
 
 @overload
@@ -61,6 +62,8 @@ def answer(index: Index, question: Question) -> Value | Refused:
             return kept.rejected(index, index.address, index.state, question)
         case ReadRuns():
             return read_runs(index, question.limit)
+        case ReadDeadlines():
+            return read_deadlines(index, question)
         case _:
             assert_never(question)
 
@@ -92,46 +95,18 @@ def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | R
 
 def read_runs(index: Index, limit: int) -> tuple[RunLine, ...]:
     """Runs, newest first: those that have begun, and those whose first mail is queued."""
-    queued = {item.queued.entry.run: item.queued.entry for item in index.queue.values() if item.queued.entry.starts}
-    # Of sealed runs as many are read as are listed; they come newest first by themselves.
-    ids = heapq.merge(
-        heapq.nlargest(limit, {*queued, *index.live, *index.ended}, key=run_ordinal),
-        runlog.sealed_newest_first(index),
-        key=run_ordinal,
-        reverse=True,
-    )
-    found = (_line(index, run, queued.get(run)) for run in itertools.islice(_once(ids), limit))
-    return tuple(dataclasses.replace(line, subject=index.subject(arrival)) for line, arrival in found)
+    return list_runs(index, starting(index.queue.values()), index.subject, index.line, limit)
 
 
-def _once(runs: Iterable[RunId]) -> Iterator[RunId]:
-    """Each run of a sorted row once: a mail may be queued as the first one of a run that began without it."""
-    return (run for run, _ in itertools.groupby(runs))
+def read_deadlines(index: Index, question: ReadDeadlines) -> Deadlines:
+    """A portion of what lies ahead."""
+    found = tuple(itertools.islice(index.deadlines(question.after), question.limit + 1))
+    return Deadlines(found[: question.limit], len(found) > question.limit)
 
 
-def _line(index: Index, run: RunId, entry: Entry | None) -> tuple[RunLine, int]:
-    """A run's line without its subject, and the arrival of the mail that has it."""
-    known = index.live.get(run)
-    if known is not None:
-        ledger = fold.ledger(known.run)
-        assert ledger is not None
-        return line_of(run, known), ledger.started.mail.arrival
-    past = index.ended.get(run)
-    if past is not None:
-        return past.line, past.arrival
-    if entry is None or runlog.is_sealed(index, run):
-        told = index.summary(run)
-        line = RunLine(run=run, state=told.outcome, started=told.started, changed=told.changed, seq=told.seq)
-        return line, told.arrival
-    line = RunLine(
-        run=run,
-        state="queued",
-        started=entry.received,
-        changed=entry.received,
-        seq=0,
-        waiting=waiting_on(fold.Absent()),
-    )
-    return line, entry.arrival
+def starting(items: Iterable[Item]) -> dict[RunId, Entry]:
+    """The first mail of each run that one is queued for."""
+    return {item.queued.entry.run: item.queued.entry for item in items if item.queued.entry.starts}
 
 
 def _arrival(index: Index, run: RunId, sha256: str) -> int | None:

@@ -9,17 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from substrate import kept, layout, questions, runlog
+from substrate import kept, layout, runlog
 from substrate import state as files
+from substrate.derived import CardsOfAFile
 from substrate.errors import Damaged, NoSuchRun
-from substrate.index import Index
+from substrate.folder import Folder
 from substrate.keys import PublicKey
+from substrate.listing import list_runs, told_line
 from substrate.messages import Kept, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
 from substrate.readview import ReadView, open_readonly
 from substrate.runlog import Known
+from waypost.model import mail
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
-from waypost.model.limits import DEFAULT, Limits
 from waypost.model.queue import Entry, decode
 
 
@@ -50,8 +52,8 @@ class QueueLine:
 class Reader:
     """One repository at one moment. Every method may raise Damaged, naming the file that can't be read."""
 
-    def __init__(self, view: ReadView, limits: Limits = DEFAULT) -> None:
-        self._view, self._limits = view, limits
+    def __init__(self, view: ReadView) -> None:
+        self._view = view
         # Whoever reads page by page reads one log to its end.
         self._sealed = functools.lru_cache(maxsize=1)(functools.partial(runlog.sealed_events, view))
 
@@ -80,7 +82,8 @@ class Reader:
 
     def runs(self, limit: int = 1000) -> tuple[RunLine, ...]:
         """Runs, newest first, those among them whose first mail is still queued."""
-        return questions.read_runs(self._index, limit)
+        queued = {line.entry.run: line.entry for line in self.queue() if line.entry.starts and line.place != "hold"}
+        return list_runs(self._view, queued, self._subject, self._told, limit)
 
     def run(self, run: RunId) -> Known:
         """A run's state and its newest seq. Raises NoSuchRun."""
@@ -143,6 +146,12 @@ class Reader:
         except Invalid as bad:
             raise Damaged(layout.STATE, bad.message) from None
 
+    def _told(self, run: RunId) -> RunLine:
+        return told_line(self._view, run, self._cards.card(run), self._subject)
+
+    def _subject(self, arrival: int) -> str:
+        return mail.scan(self._view.read(layout.mail_path(arrival)) or b"").subject
+
     @functools.cached_property
-    def _index(self) -> Index:
-        return Index(self._view, self._view.format.address, self._limits)
+    def _cards(self) -> CardsOfAFile:
+        return CardsOfAFile(Path(Folder(str(self._view.path)).derived))

@@ -56,6 +56,15 @@ class ReadView:
         """The sorted names in a directory (``""`` is the root); empty where there is none."""
         return self._trees.names(path)
 
+    def directory_id(self, path: str) -> str:
+        """The id of a directory's tree, 40 hex digits; empty where there is none."""
+        oid = self._trees.directory(path)
+        return "" if oid is None else oid.hex()
+
+    def directory(self, oid: bytes) -> bytes:
+        """The bytes of a directory by its id, as git has them. Raises Damaged where it isn't there."""
+        return self.object(Kind.TREE, oid)
+
     def object(self, kind: Kind, oid: bytes) -> bytes:
         """The bytes of an object, from the journals or the packs. Raises Damaged when it isn't there."""
         found = self._overlay.get(oid)

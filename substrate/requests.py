@@ -6,6 +6,7 @@ Part of ``substrate.messages``, by whose name it is imported. The value of each 
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.queue import Entry
@@ -310,6 +311,22 @@ class RunLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDeadlines:
+    """The open deadlines of all runs behind ``after``, in the order of firing. Value: ``Deadlines``."""
+
+    after: Deadline | None = None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """In the order of firing; ``more``: others follow the last of them."""
+
+    found: tuple[Deadline, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadHold:
     """Mails on hold, oldest first. Value: tuple of ``Kept``."""
 
@@ -345,4 +362,4 @@ class RejectedPage:
     cursor: tuple[int, int] | None = None
 
 
-Question: TypeAlias = ReadLog | ReadBlob | ReadRuns | ReadHold | ReadRejected
+Question: TypeAlias = ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected

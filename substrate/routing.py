@@ -1,8 +1,8 @@
 """Which run a mail belongs to (storage §5): decided at enqueue, in arrival order, from headers and what is known.
 
-``Threads`` remembers which run a message id belongs to and which run follows which; ``route`` is the decision. Of
-sealed runs it remembers nothing: those are asked for, one at a time, in an ``Archive``. No run is read here. Belonging
-to a thread gives no rights: who may answer is checked at the wait.
+``Threads`` remembers which run a message id belongs to and which run follows which; ``route`` is the decision. Of runs
+that nobody has touched lately it remembers nothing: those are asked for, one at a time, in an ``Archive``. No run is
+read here. Belonging to a thread gives no rights: who may answer is checked at the wait.
 """
 
 import base64
@@ -27,25 +27,33 @@ class Thread:
 
 
 class Archive(Protocol):
-    """The same of all sealed runs, somewhere else than in memory."""
+    """The same of all runs that haven't been touched lately, somewhere else than in memory."""
 
     def run_of(self, key: str, /) -> RunId | None:
-        """The sealed run that the message with this key belongs to."""
+        """The run that the message with this key belongs to."""
+        ...
+
+    def unsealed(self, key: str, /) -> RunId | None:
+        """The same, if that run isn't sealed."""
         ...
 
     def root_of(self, run: RunId, /) -> RunId | None:
-        """The first run of the thread that this sealed run is in; None for one that isn't in the archive."""
+        """The first run of the thread that this run is in; None for one that isn't in the archive."""
         ...
 
     def newest_of(self, root: RunId, /) -> RunId | None:
-        """The newest sealed run of the thread that began with ``root``, itself excepted."""
+        """The newest run of the thread that began with ``root``, itself excepted."""
         ...
 
 
 class NoArchive:
-    """Of nothing: for who asks no thread of a sealed run."""
+    """Of nothing: everything is in memory."""
 
     def run_of(self, _key: str) -> RunId | None:
+        """None."""
+        return None
+
+    def unsealed(self, _key: str) -> RunId | None:
         """None."""
         return None
 
@@ -110,14 +118,14 @@ class Threads:
 
     def unsealed(self, key: str) -> RunId | None:
         """The run that the message with this key belongs to, itself, if it isn't sealed."""
-        return self._runs.get(bytes.fromhex(key))
+        return self._runs.get(bytes.fromhex(key)) or self._archive.unsealed(key)
 
     def root(self, run: RunId) -> RunId:
         """The first run of the thread that this one is in: itself, where it follows none."""
         return self._root.get(run) or self._archive.root_of(run) or run
 
     def archived(self, thread: Thread) -> None:
-        """The run is sealed and in the archive: forget what is remembered of it here."""
+        """What is told of the run's thread is in the archive: forget it here."""
         for key in thread.keys:
             raw = bytes.fromhex(key)
             if self._runs.get(raw) == thread.run:
@@ -153,6 +161,19 @@ def route(runs: Runs, candidates: Iterable[bytes], threads: Threads, standing: C
     if hit is None:
         return Route(None)
     return Route(None, hit) if standing(hit) == "ended" else Route(hit)
+
+
+def key_of(event: ev.AnyEvent) -> str | None:
+    """The key of the message that belongs to a run by this event of it, in or out."""
+    match event:
+        case ev.RunStarted():
+            return mailed_key(event.mail)
+        case ev.SignalReceived() if event.mail:
+            return mailed_key(event.mail)
+        case ev.MailQueued():
+            return message_key(event.message_id.encode())
+        case _:
+            return None
 
 
 def mailed_key(mailed: ev.Mailed) -> str:

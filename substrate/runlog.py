@@ -31,6 +31,18 @@ class Tree(Protocol):
         ...
 
 
+class Rooted(Tree, Protocol):
+    """A tree whose directories have ids."""
+
+    def directory_id(self, path: str) -> str:
+        """The id of a directory, 40 hex digits; empty where there is none."""
+        ...
+
+    def directory(self, oid: bytes) -> bytes:
+        """The bytes of a directory by its id, as git has them. Raises Damaged where it isn't there."""
+        ...
+
+
 class Known(msgspec.Struct, frozen=True):
     """A run as its log tells it: its state, and what the next append needs.
 
@@ -66,11 +78,16 @@ def run_ids(tree: Tree, root: str = layout.RUNS) -> list[RunId]:
     return sorted(found, key=run_ordinal)
 
 
-def sealed_newest_first(tree: Tree) -> Iterator[RunId]:
-    """The runs that are sealed, newest first; read as far as it is asked."""
-    for _, names in leaves_newest_first(tree, layout.SEALED):
+def newest_first(tree: Tree, root: str) -> Iterator[RunId]:
+    """The runs below ``runs`` or ``sealed``, newest first; read as far as it is asked."""
+    for _, names in leaves_newest_first(tree, root):
         found = [RunId(name) for name in names if name.startswith("run_")]
-        yield from (run for run in sorted(found, key=run_ordinal, reverse=True) if is_sealed(tree, run))
+        yield from sorted(found, key=run_ordinal, reverse=True)
+
+
+def is_there(tree: Tree, run: RunId) -> bool:
+    """Whether the run has begun, sealed or not."""
+    return bool(tree.entries(layout.run_dir(run))) or is_sealed(tree, run)
 
 
 def is_sealed(tree: Tree, run: RunId) -> bool:
@@ -200,9 +217,19 @@ def load(tree: Tree, run: RunId, note: Callable[[ev.AnyEvent], None] = lambda _e
     Raises Damaged for a log that can't be folded: unreadable, with a gap, with an event that may not follow, or with a
     broken chain (what ``prev`` of seq 1 must be is for ``verify`` to say).
     """
-    state: fold.Run = fold.Absent()
-    seq, prev, changed = 0, "", ""
-    for raw in events(tree, run):
+    return load_on(tree, run, ABSENT, events(tree, run), note)
+
+
+def load_on(
+    tree: Tree,
+    run: RunId,
+    before: Known,
+    more: Iterable[bytes],
+    note: Callable[[ev.AnyEvent], None] = lambda _event: None,
+) -> Known:
+    """The same from where a run was known already, by the events that came after that."""
+    state, seq, prev, changed = before.run, before.seq, before.prev, before.changed
+    for raw in more:
         try:
             event = ev.decode(raw)
             state = fold.evolve(state, event, run_id=run)

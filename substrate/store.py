@@ -229,6 +229,11 @@ class Store:
         oid = self._trees.directory(path)
         return "" if oid is None else oid.hex()
 
+    def directory(self, oid: bytes) -> bytes:
+        """The bytes of a directory by its id, as far as it is sealed. Raises Damaged where it isn't there."""
+        self._check()
+        return self._objects.tree(oid)
+
     # --- writing ---
 
     def commit(

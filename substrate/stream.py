@@ -10,7 +10,7 @@ from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
 from waypost.model.queue import Entry, Outgoing
-from waypost.model.run import Live, Run
+from waypost.model.run import Driven, Live, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,15 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A mail is in the inbox (new, or a claim that went back); ``attempt`` counts its claims so far."""
+    """A mail is in the inbox (new, or a claim that went back); ``attempt`` counts its claims so far.
+
+    ``live``: as it is published, the state of the run that it is for, if that hasn't ended.
+    """
 
     entry: Entry
     gist: Gist
     attempt: int = 0
+    live: Live | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +114,8 @@ class Snapshot:
     position: int
     repository: str
     generation: Generation
-    runs: tuple[Live, ...]
-    """Runs that haven't ended."""
+    runs: tuple[Driven, ...]
+    """Runs whose code has something to do; of the others is told when something comes to them."""
     queue: tuple[Queued, ...]
     """Mails in the inbox, in arrival order."""
     outbox: tuple[OutboxAdded, ...]

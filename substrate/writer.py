@@ -9,17 +9,16 @@ seal finished runs: that comes after a flush, one run a turn, so that no append 
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from substrate import layout, questions
 from substrate import state as files
-from substrate.archive import ArchiveFile
 from substrate.disk import Disk
 from substrate.drops import Drops
+from substrate.effects import Again, Effect, To, Wake, answered
 from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
 from substrate.heads import Heads
@@ -31,13 +30,15 @@ from substrate.messages import (
     Done,
     Durable,
     Enqueue,
+    Fact,
     Flush,
     FoldAway,
     Idle,
     Merge,
-    Outcome,
     Pause,
+    Queued,
     ReadBlob,
+    ReadDeadlines,
     ReadHold,
     ReadLog,
     ReadRejected,
@@ -45,6 +46,7 @@ from substrate.messages import (
     Ref,
     Refused,
     Result,
+    Settle,
     Snapshot,
     Stage,
     Submit,
@@ -54,6 +56,7 @@ from substrate.messages import (
 from substrate.operations import Change, Context, Hold, Settled, decide
 from substrate.operations.sealing import seal_run
 from substrate.settings import Settings, check_owner
+from substrate.settling import Settling
 from substrate.store import Store
 from waypost.acting import Reply, Tell
 from waypost.model import events as ev
@@ -61,36 +64,10 @@ from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """Effect: send this to yourself; what is in the mailbox before it comes first (and so joins a batch)."""
-
-    message: Flush | FoldAway | Idle
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """Effect: have this sent to you at this monotonic time (seconds)."""
-
-    mono: float
-    message: Idle | Merge
-
-
-@dataclass(frozen=True, slots=True)
-class To:
-    """Where an answer goes: to an asker by its token, or to an actor with its correlation, or nowhere."""
-
-    token: int | None = None
-    ref: Ref | None = None
-    correlation: int = 0
-
-
-Effect: TypeAlias = Reply | Tell | Again | Wake
-
 _log = logging.getLogger(__name__)
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
+_SETTLE = Again(Settle())
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -102,10 +79,9 @@ class _Waiting(msgspec.Struct, frozen=True):
 class Writer:
     """The open repository, who follows it, and who waits for the disk."""
 
-    def __init__(
-        self, store: Store, index: Index, archive: ArchiveFile, settings: Settings, limits: Limits, now: Now
-    ) -> None:
-        self._store, self._index, self._archive = store, index, archive
+    def __init__(self, store: Store, index: Index, settings: Settings, limits: Limits, now: Now) -> None:
+        self._store, self._index = store, index
+        self._settling = Settling(index, store.repository_id)
         self._settings, self._limits, self._repository = settings, limits, store.repository_id
         self._position = self._durable = 0
         self._subscribers: list[Ref] = []
@@ -144,17 +120,14 @@ class Writer:
                 path, repository_id=repository, key=key, first=first, at=now.wall, disk=disk, limits=limits
             ).close()
         store = Store.open(path, key=key, disk=disk, limits=limits, heads=heads)
-        archive: ArchiveFile | None = None
         try:
             check_owner(store.path, store.read(layout.FORMAT) or b"", settings)
-            archive = ArchiveFile.open(Path(Folder(str(path)).archive), store, store.directory_id(layout.SEALED))
-            index = Index(store, settings.address, limits, archive)
+            derived = Path(Folder(str(path)).derived)
+            index = Index.open(derived, store, settings.address, limits, store.repository_id)
         except BaseException:
             store.abandon()
-            if archive is not None:
-                archive.close()
             raise
-        return cls(store, index, archive, settings, limits, now)
+        return cls(store, index, settings, limits, now)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -163,7 +136,7 @@ class Writer:
         what = submit.what
         result: Result
         match what:
-            case ReadLog() | ReadBlob() | ReadRuns() | ReadHold() | ReadRejected():
+            case ReadLog() | ReadBlob() | ReadRuns() | ReadDeadlines() | ReadHold() | ReadRejected():
                 value = questions.answer(self._index, what)
                 result = value if isinstance(value, Refused) else Done(self._position, value)
             case _ if (reason := self._withholds(what)) is not None:
@@ -182,7 +155,7 @@ class Writer:
                     case Refused():
                         result = decided
         if submit.stage is Stage.COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
-            yield from _answered(to, result)
+            yield from answered(to, result)
         else:
             # A refusal waits, too: it may rest on what is only visible, and that leaves nobody before it is durable.
             self._waiting.append(_Waiting(self._position, to, result))
@@ -209,7 +182,7 @@ class Writer:
             yield Tell(subscriber, Durable(self._durable))
         done, self._waiting = self._waiting, []
         for each in done:
-            yield from _answered(each.to, each.result)
+            yield from answered(each.to, each.result)
         if self._store.wants_seal(now.mono):
             yield Again(Idle())  # in a turn of its own: these answers go first
         self._may_fold = len(self._index.finished)
@@ -228,7 +201,7 @@ class Writer:
         """Seal the run that has been finished longest, or a part of it; the flush after it comes for the next.
 
         When there is none, the oldest bucket of consumed entries is dropped, if its time has come.
-        On a full disk that waits; a run that can't be read stays where it is. Raises ArchiveFailed.
+        On a full disk that waits; a run that can't be read stays where it is.
         """
         self._fold_asked = False
         if self._scarce:
@@ -249,13 +222,9 @@ class Writer:
             yield from self.sweep()
             return
         assert isinstance(decided, Change), decided
-        thread = decided.sealed
-        if thread is not None:
-            # Before the commit, so that no thread is ever in neither place.
-            self._archive.add(thread, self._index.threads.root(run))
+        if decided.sealed is not None:
             self._may_fold -= 1
         yield from self._commit(decided, now)
-        self._archive.stamp(self._store.directory_id(layout.SEALED))
 
     def idle(self, now: Now) -> Iterator[Effect]:
         """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""
@@ -271,7 +240,14 @@ class Writer:
         yield from self.flush(now)
         self._store.seal()
         self._room = self._store.room
+        if not self._scarce and self._settling.begin():
+            yield _SETTLE
         yield from self.merge_soon(now)
+
+    def settle(self) -> Iterator[Effect]:
+        """Write a portion of what is durable into the derived index. Raises DerivedFailed."""
+        if self._settling.step():
+            yield _SETTLE
 
     def merge(self, now: Now) -> Iterator[Effect]:
         """Make one step of merging packs. Between two steps there is a pause, in which appends don't wait for any."""
@@ -293,18 +269,19 @@ class Writer:
         """Flush, answer, seal, let go. When the disk refuses: as ``void``."""
         try:
             yield from self.flush(now)
+            self._settling.finish()
             self._store.close()
-            self._archive.close()
+            self._index.close()
         except SubstrateError as failure:
             yield from self.void(failure.message)
 
     def void(self, reason: str) -> Iterator[Effect]:
         """What is visible and not durable is void; who waited is told so. Nothing more is written."""
         self._store.abandon()
-        self._archive.close()
+        self._index.close()
         waiting, self._waiting = self._waiting, []
         for each in waiting:
-            yield from _answered(each.to, Withheld(reason))
+            yield from answered(each.to, Withheld(reason))
 
     # --- what is ------------------------------------------------------------------------------------------------------
 
@@ -325,8 +302,8 @@ class Writer:
             position=self._position,
             repository=self._repository,
             generation=Generation(index.state.generation),
-            runs=index.live_runs(),
-            queue=tuple(item.queued for item in index.queue.values() if not item.claimed),
+            runs=index.driven(),
+            queue=tuple(index.told(item.queued) for item in index.queue.values() if not item.claimed),
             outbox=tuple(index.outbox.values()),
             held=index.state.held,
         )
@@ -340,12 +317,15 @@ class Writer:
         )
         self._index.apply(change)
         if self._subscribers:
-            committed = Committed(self._position, self._position, change.facts)
+            committed = Committed(self._position, self._position, tuple(map(self._published, change.facts)))
             for subscriber in self._subscribers:
                 yield Tell(subscriber, committed)
         if not self._flush_asked:
             self._flush_asked = True
             yield _FLUSH
+
+    def _published(self, fact: Fact) -> Fact:
+        return self._index.told(fact) if isinstance(fact, Queued) else fact
 
     def _wake(self, now: Now) -> Wake:
         self._wake_at = now.mono + self._limits.seal_idle
@@ -377,13 +357,6 @@ class Writer:
         if starts or (self._room < self._limits.reserve and not ends):
             return f"the disk is full: {self._room} bytes are left for this deployment"
         return None
-
-
-def _answered(to: To, result: Result) -> Iterator[Effect]:
-    if to.token is not None:
-        yield Reply(to.token, result)
-    elif to.ref is not None:
-        yield Tell(to.ref, Outcome(to.correlation, result))
 
 
 def _random() -> bytes:

@@ -79,7 +79,7 @@ class Book:
         """A mail is in the inbox: a new one, a claim that went back, or one that follows its thread to another run."""
         arrival, run = fact.entry.arrival, fact.entry.run
         left = self._take(arrival)
-        card = self.cards.get(run) or Card(id=run, run=Gone())
+        card = self.cards.get(run) or Card(id=run, run=fact.live or Gone())
         inbox = tuple(sorted((*card.inbox, fact), key=_arrival))
         begins = fact.entry.starts and isinstance(card.run, Gone)
         self.cards[run] = replace(card, inbox=inbox, run=fold.Absent() if begins else card.run)

@@ -182,6 +182,6 @@ class Card:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing left to remember."""
-        over = isinstance(self.run, fold.Absent | Gone)
-        return over and not self.inbox and not self.claimed and isinstance(self.errand, Free | Later)
+        """Whether there is nothing left to remember: if something comes to the run, its state comes along."""
+        quiet = not isinstance(self.run, fold.Driven) and isinstance(self.session, Away) and not self.charge
+        return quiet and not self.inbox and not self.claimed and isinstance(self.errand, Free | Later)

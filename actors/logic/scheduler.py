@@ -3,6 +3,9 @@
 Deadlines are absolute wall times as they stand in the log: a restart doesn't move them, a clock that jumps is simply
 believed. What is due is asked to be written, in the order of deadline, run and call; each timer is asked for once, and
 the log decides who was first (a mail, a cancellation): a refusal is an answer like any other.
+
+Only the soonest deadlines are here, up to an ``edge``; what lies behind it is asked for when all before it is due. So
+memory doesn't grow with the runs that wait.
 """
 
 from bisect import bisect_left
@@ -17,9 +20,11 @@ from substrate.messages import (
     Append,
     Appended,
     Committed,
+    Deadlines,
     Done,
     Durable,
     Outcome,
+    ReadDeadlines,
     Refused,
     Snapshot,
     Stage,
@@ -28,7 +33,7 @@ from substrate.messages import (
 )
 from waypost.acting import Next
 from waypost.model import events as ev
-from waypost.model import run as fold
+from waypost.model.deadlines import Deadline, deadlines
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -45,16 +50,8 @@ _TURNS = (
     | ev.RunFailed
 )
 """Events that may change which deadlines a run has."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Deadline:
-    """A pending timer, or a wait with a deadline (then ``timer`` is its call). In the order of firing."""
-
-    fire_at: int
-    run: RunId
-    call: CallId
-    timer: str
+_BEGINNING = Deadline(-1, RunId(""), CallId(""), "")
+"""Before all deadlines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +74,14 @@ class Watching:
     """What lies ahead, and what was asked for."""
 
     limits: Limits
-    ahead: tuple[Deadline, ...]
+    edge: Deadline | None
+    """Up to it every open deadline is known here; None: all of them are."""
+    looking: int | None = None
+    """Correlation of the question for what lies behind the edge."""
+    ahead: tuple[Deadline, ...] = ()
     """Sorted; nothing in it has been asked for."""
-    runs: Mapping[RunId, frozenset[Deadline]]
-    """The open deadlines of each run that has any, asked for or not."""
+    runs: Mapping[RunId, frozenset[Deadline]] = field(default_factory=dict)
+    """The open deadlines up to the edge of each run that has any, asked for or not."""
     asked: frozenset[Deadline] = frozenset()
     """Asked for, and still open as far as the stream has told."""
     firing: Mapping[int, Deadline] = field(default_factory=dict)
@@ -106,29 +107,10 @@ def advance(state: State, message: SchedulerMessage, now: Now) -> Next[State]:
             assert_never(state)
 
 
-def deadlines(run: fold.Run) -> frozenset[Deadline]:
-    """The open deadlines of a run: its pending timers, and its waits that have one."""
-    match run:
-        case fold.Absent() | fold.Ended():
-            return frozenset()
-        case fold.Driven(ledger) | fold.Parked(ledger) | fold.Paused(ledger):
-            timers = (Deadline(timer.fire_at, ledger.run, timer.call, name) for name, timer in ledger.timers.items())
-            waits = (
-                Deadline(wait.timeout_at, ledger.run, call, call)
-                for call, wait in ledger.waits.items()
-                if wait.timeout_at is not None
-            )
-            return frozenset((*timers, *waits))
-        case _:
-            assert_never(run)
-
-
 def _unopened(state: Unopened, message: SchedulerMessage, now: Now) -> Next[State]:
     match message:
         case Snapshot():
-            runs = {run.ledger.run: found for run in message.runs if (found := deadlines(run))}
-            ahead = tuple(sorted(deadline for found in runs.values() for deadline in found))
-            return _act(Watching(limits=state.limits, ahead=ahead, runs=runs), now)
+            return _act(Watching(limits=state.limits, edge=_BEGINNING), now)
         case Committed() | Durable() | Outcome() | Woken():
             raise OutOfTurn("scheduler", "unopened", type(message).__name__)
         case _:
@@ -156,7 +138,7 @@ def _watching(state: Watching, message: SchedulerMessage, now: Now) -> Next[Stat
 
 def _learn(state: Watching, fact: Appended) -> Watching:
     """The run's deadlines are now these."""
-    before, after = state.runs.get(fact.run, frozenset()), deadlines(fact.state)
+    before, after = state.runs.get(fact.run, frozenset()), _within(state.edge, deadlines(fact.state))
     if before == after:
         return state
     closed = before - after
@@ -170,8 +152,39 @@ def _learn(state: Watching, fact: Appended) -> Watching:
     )
 
 
+def _within(edge: Deadline | None, found: frozenset[Deadline]) -> frozenset[Deadline]:
+    return found if edge is None else frozenset(each for each in found if each <= edge)
+
+
+def _cut(state: Watching) -> Watching:
+    """Forget the latest of what lies ahead, where that is too much; it will be asked for again."""
+    most = state.limits.deadlines
+    if len(state.ahead) <= 2 * most or state.looking is not None:
+        return state
+    edge = state.ahead[most - 1]
+    runs = {run: kept for run, found in state.runs.items() if (kept := _within(edge, found) | (found & state.asked))}
+    return replace(state, edge=edge, ahead=state.ahead[:most], runs=runs)
+
+
+def _found(state: Watching, message: Outcome, now: Now) -> Next[State]:
+    """What lies behind the edge has come."""
+    state = replace(state, looking=None)
+    match message.result:
+        case Done(value=Deadlines(found, more)):
+            runs = dict(state.runs)
+            for deadline in found:
+                runs[deadline.run] = runs.get(deadline.run, frozenset()) | {deadline}
+            edge = found[-1] if more else None
+            return _act(replace(state, edge=edge, runs=runs, ahead=_with(state.ahead, found)), now)
+        case Done() | Refused() | Withheld():
+            return _retry(state, now)
+        case _:
+            assert_never(message.result)
+
+
 def _act(state: Watching, now: Now) -> Next[State]:
     """Ask for what is due, and see to it that there is a wake-up for what comes next."""
+    state = _cut(state)
     effects: list[Any] = []
     count = 0
     counter = state.counter
@@ -189,11 +202,27 @@ def _act(state: Watching, now: Now) -> Next[State]:
         counter += 1
         alarm = Alarm(counter, ahead[0].fire_at)
         effects.append(WakeAt(Woken(counter), wall=alarm.wall))
-    following = replace(state, ahead=ahead, asked=state.asked.union(due), firing=firing, alarm=alarm, counter=counter)
+    looking = state.looking
+    if not ahead and state.edge is not None and looking is None and state.retry is None:
+        counter += 1
+        looking = counter
+        after = None if state.edge == _BEGINNING else state.edge
+        effects.append(Ask(counter, ReadDeadlines(after=after, limit=state.limits.deadlines), Stage.COMMITTED))
+    following = replace(
+        state,
+        ahead=ahead,
+        looking=looking,
+        asked=state.asked.union(due),
+        firing=firing,
+        alarm=alarm,
+        counter=counter,
+    )
     return Next(following, tuple(effects))
 
 
 def _answered(state: Watching, message: Outcome, now: Now) -> Next[State]:
+    if message.correlation == state.looking:
+        return _found(state, message, now)
     deadline = state.firing.get(message.correlation)
     if deadline is None:
         return Next(state)
@@ -211,7 +240,11 @@ def _answered(state: Watching, message: Outcome, now: Now) -> Next[State]:
 def _later(state: Watching, deadline: Deadline, now: Now) -> Next[State]:
     if deadline not in state.asked:
         return _act(state, now)  # closed meanwhile
-    state = replace(state, withheld=(*state.withheld, deadline))
+    return _retry(replace(state, withheld=(*state.withheld, deadline)), now)
+
+
+def _retry(state: Watching, now: Now) -> Next[State]:
+    """See to it that there is a wake-up that tries again."""
     if state.retry is not None:
         return _act(state, now)
     token = state.counter + 1

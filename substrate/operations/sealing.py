@@ -14,11 +14,11 @@ from substrate import layout, runlog
 from substrate.errors import Damaged
 from substrate.messages import Refused
 from substrate.operations.change import Change, View
-from substrate.routing import Thread, mailed_key
+from substrate.routing import Thread, key_of
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, message_key
+from waypost.model.ids import RunId
 
 STEP = 4 * 1024 * 1024
 """Bytes of values after which a commit takes no more of them; so it holds at most this and one value."""
@@ -80,14 +80,9 @@ def thread_of(run: RunId, raws: Iterable[bytes]) -> Thread:
             event = ev.decode(raw)
         except Invalid as bad:
             raise Damaged(f"{run}'s log", bad.message) from None
-        match event:
-            case ev.RunStarted():
-                after = event.after or None
-                keys[mailed_key(event.mail)] = None
-            case ev.SignalReceived() if event.mail:
-                keys[mailed_key(event.mail)] = None
-            case ev.MailQueued():
-                keys[message_key(event.message_id.encode())] = None
-            case _:
-                pass
+        if isinstance(event, ev.RunStarted):
+            after = event.after or None
+        key = key_of(event)
+        if key is not None:
+            keys[key] = None
     return Thread(run, after, tuple(keys))

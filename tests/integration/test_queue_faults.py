@@ -11,6 +11,7 @@ import pytest
 
 from substrate import Reader, Settings, SigningKey, layout, message_ids, runlog, verify
 from substrate.disk import Disk
+from substrate.effects import Again, Effect, To
 from substrate.messages import (
     BeginGeneration,
     Claim,
@@ -26,7 +27,7 @@ from substrate.messages import (
 )
 from substrate.operations.buckets import BUCKET_AGE, watermark
 from substrate.readview import open_readonly
-from substrate.writer import Again, Effect, To, Writer
+from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model.limits import Limits
 from waypost.model.times import Now

@@ -12,6 +12,7 @@ import pytest
 
 from substrate import Reader, Settings, SigningKey, SubstrateActor, layout, message_ids, runlog, verify
 from substrate.disk import Disk
+from substrate.effects import Again, Effect, To
 from substrate.folder import Folder
 from substrate.messages import (
     Append,
@@ -33,7 +34,7 @@ from substrate.messages import (
 from substrate.operations import sealing
 from substrate.readview import open_readonly
 from substrate.store import Store
-from substrate.writer import Again, Effect, To, Writer
+from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId, message_key
@@ -293,21 +294,21 @@ def test_a_second_death_in_the_sweep_is_made_up_for_as_well(template: Path, tmp_
         shutil.rmtree(path)
 
 
-def test_the_archive_may_be_lost_or_left_behind_at_any_time(template: Path, tmp_path: Path) -> None:
+def test_the_index_may_be_lost_or_left_behind_at_any_time(template: Path, tmp_path: Path) -> None:
     """Derived: deleted, or one of an older state, threads still go on where they were."""
     path = tmp_path / "r.git"
     shutil.copytree(template, path)
-    archive = Path(Folder(str(path)).archive)
+    index = Path(Folder(str(path)).derived)
     host = Host(path)
     host.ask(end(host.start("m1@x")))
     host.close()
-    older = archive.read_bytes()
+    older = index.read_bytes()
     host = Host(path)
     host.ask(end(host.start("m2@x", answers="m1@x")))
     host.rest()
     second = host.sealed()[-1]
     host.close()
-    for damage in (lambda: archive.write_bytes(older), archive.unlink, lambda: shutil.rmtree(archive.parent)):
+    for damage in (lambda: index.write_bytes(older), index.unlink, lambda: shutil.rmtree(index.parent)):
         damage()
         host = Host(path)
         accepted = host.ask(Enqueue(message(f"{id(damage)}@x", answers="m1@x")))

@@ -87,7 +87,7 @@ def test_a_watcher_sees_what_became_durable_after_it_came_once_and_in_order(seed
     came: dict[str, int] = {}
     waiting: list[tuple[RunId, int]] = []
     for number in range(1, 40):
-        runs = list(bench.paper.index.live)
+        runs = list(bench.paper.live())
         match chance.randrange(4):
             case 0:
                 bench.mail(number)

@@ -223,7 +223,7 @@ def test_a_mail_whose_run_ended_meanwhile_starts_a_new_run():
     bench.answer()
     assert bench.asked == [TakeUp(arrival=2, start=START, reroute=True)]
     bench.settle()
-    (live,) = bench.paper.index.live
+    (live,) = bench.paper.live()
     assert live != RUN
 
 
@@ -237,7 +237,7 @@ def test_a_mail_behind_a_rejected_first_mail_starts_the_run_itself():
     bench.up()
     bench.settle()
     assert not bench.paper.index.queue
-    assert list(bench.paper.index.live) == [RUN]
+    assert list(bench.paper.live()) == [RUN]
 
 
 def test_after_a_restart_a_mail_behind_a_rejected_first_mail_still_starts_the_run():
@@ -254,7 +254,7 @@ def test_after_a_restart_a_mail_behind_a_rejected_first_mail_still_starts_the_ru
     assert bench.asked == [TakeUp(arrival=2, start=START)]
     bench.settle()
     assert not paper.index.queue
-    assert list(paper.index.live) == [RUN]
+    assert list(paper.live()) == [RUN]
 
 
 def test_a_mail_that_goes_on_hold_leaves_its_run_to_the_next():
@@ -296,5 +296,5 @@ def test_after_a_restart_a_mail_that_no_longer_starts_its_run_is_rerouted():
     assert bench.asked == [TakeUp(arrival=2, start=START, reroute=True)]
     bench.settle()
     assert not paper.index.queue
-    (live,) = paper.index.live
+    (live,) = paper.live()
     assert live != RUN

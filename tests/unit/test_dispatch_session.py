@@ -169,7 +169,7 @@ def test_suspects_are_resumed_one_at_a_time_after_the_others():
     for number in (1, 2):
         bench.mail(number)
     bench.settle()
-    first, second = bench.paper.index.live
+    first, second = bench.paper.live()
     for generation in (1, 2):
         bench.tell(GenerationDown(Generation(generation), unexpected=True))
         bench.sent.clear()
@@ -196,7 +196,7 @@ def test_a_suspect_that_is_paused_lets_the_next_one_be_tried():
     for number in (1, 2):
         bench.mail(number)
     bench.settle()
-    first, second = bench.paper.index.live
+    first, second = bench.paper.live()
     for generation in (1, 2):
         bench.tell(GenerationDown(Generation(generation), unexpected=True))
         bench.sent.clear()

@@ -106,7 +106,7 @@ def _handed_on() -> None:
     bench.answer()
     bench.do(Append(by=Supervisor(), run=RUN, events=(ev.RunFailed(error=ev.Fault(type="X", message="x")),)))
     bench.settle()
-    (live,) = bench.paper.index.live
+    (live,) = bench.paper.live()
     ledger = fold.ledger(bench.paper.index.known(live).run)
     assert ledger is not None
     assert (ledger.started.mail.arrival, ledger.started.after) == (2, RUN)

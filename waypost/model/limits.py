@@ -64,6 +64,8 @@ class Limits:
     open_calls: int = 10_000
     folds: int = 256
     """Runs whose folded state is cached beside those that must be in memory."""
+    deadlines: int = 256
+    """That lie ahead and are in memory: the soonest ones; at most twice as many."""
 
     # Mail
     retention: float = 7 * 86_400.0

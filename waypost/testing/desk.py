@@ -4,13 +4,15 @@
 kept in memory with a fresh fold of the tree, and looks for a directory that isn't bounded.
 """
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from substrate import layout, runlog
 from substrate import state as files
-from substrate.archive import ArchiveFile
+from substrate.covering import open_derived
+from substrate.errors import Damaged
 from substrate.index import Index
 from substrate.messages import (
     Append,
@@ -27,7 +29,8 @@ from substrate.operations import Change, Context, Decided, Hold, Settled, decide
 from substrate.operations.buckets import drop, due, watermark
 from substrate.operations.sealing import seal_run, thread_of
 from substrate.routing import Runs, Threads
-from substrate.runlog import Tree
+from substrate.rules import Ground, judge, proposed
+from substrate.runlog import Known, Rooted, Tree
 from substrate.settings import message_ids
 from substrate.store import Store
 from waypost.model import events as ev
@@ -59,6 +62,15 @@ class Files:
         prefix = f"{path}/" if path else ""
         return tuple(sorted({name[len(prefix) :].partition("/")[0] for name in self.files if name.startswith(prefix)}))
 
+    def directory_id(self, path: str) -> str:
+        """A directory's id: what git would name it by is what is below it, and so it is here."""
+        below = sorted(item for item in self.files.items() if item[0].startswith(f"{path}/"))
+        return hashlib.sha1(repr(below).encode(), usedforsecurity=False).hexdigest() if below else ""
+
+    def directory(self, oid: bytes) -> bytes:
+        """None is kept by its id."""
+        raise Damaged(oid.hex(), "no directory is kept by its id")
+
     def apply(self, change: Change) -> None:
         """Take in a commit. Raises KeyError for a file that was to go and isn't there."""
         for path in change.deletes:
@@ -86,8 +98,23 @@ class Desk:
     def reopen(self, tree: Files | Store) -> None:
         """Forget everything but what is in the tree."""
         self.tree = tree
-        self.archive = ArchiveFile.open(None, _as_tree(tree), "")
-        self.index = Index(_as_tree(tree), ADDRESS, self.limits, self.archive)
+        self.index = self.folded()
+
+    def folded(self) -> Index:
+        """What is in the tree, folded anew."""
+        tree = _as_tree(self.tree)
+        return Index(tree, ADDRESS, self.limits, open_derived(None, tree, REPOSITORY))
+
+    def live(self) -> dict[RunId, Known]:
+        """The runs that have begun and not ended, oldest first."""
+        runs = runlog.run_ids(_as_tree(self.tree))
+        return {run: self.index.known(run) for run in runs if self.index.standing(run) == "live"}
+
+    def settle(self) -> None:
+        """Write what was touched into the derived index, as the substrate does after a seal."""
+        more = self.index.begin_to_settle(REPOSITORY)
+        while more:
+            more = self.index.settle(2)
 
     @property
     def context(self) -> Context:
@@ -116,6 +143,12 @@ class Desk:
         return decided
 
     def _commit(self, change: Change) -> None:
+        """By the rule book, as the substrate does: what that refuses is a fault of ours. Raises AssertionError."""
+        verdict = judge(
+            self.index, proposed(change), Ground(repository=REPOSITORY, address=ADDRESS, limits=self.limits)
+        )
+        assert not verdict.broken, "\n".join(map(str, verdict.broken))
+        assert all(verdict.known[run] == known for run, known in change.known.items())
         self.changes.append(change)
         if isinstance(self.tree, Store):
             self.tree.commit(
@@ -146,8 +179,6 @@ class Desk:
         if run is not None:
             change = seal_run(self.index, run)
             assert isinstance(change, Change), change
-            if change.sealed is not None:
-                self.archive.add(change.sealed, self.index.threads.root(run))
             self._commit(change)
         return run
 
@@ -166,18 +197,19 @@ class Desk:
 
     def check(self) -> None:
         """Memory is what the tree says, and no directory has more than 256 entries. Raises AssertionError."""
-        archive = ArchiveFile.open(None, _as_tree(self.tree), "")
-        fresh, kept = Index(_as_tree(self.tree), ADDRESS, self.limits, archive), self.index
+        fresh, kept = self.folded(), self.index
         assert kept.state == fresh.state
-        assert kept.live == fresh.live
-        assert kept.ended == fresh.ended
+        runs = runlog.run_ids(_as_tree(self.tree))
+        assert [kept.known(run) for run in runs] == [fresh.known(run) for run in runs]
+        assert kept.driven() == fresh.driven()
+        assert list(kept.deadlines(None)) == list(fresh.deadlines(None))
         assert kept.finished.keys() == fresh.finished.keys()
         self._check_threads(fresh.threads)
         assert kept.queue == fresh.queue
         assert list(kept.queue) == list(fresh.queue)
         assert kept.on_hold == fresh.on_hold
         assert kept.outbox == fresh.outbox
-        assert [kept.queued_for(run) for run in fresh.live] == [fresh.queued_for(run) for run in fresh.live]
+        assert [kept.queued_for(run) for run in runs] == [fresh.queued_for(run) for run in runs]
         for directory, names in directories(_as_tree(self.tree)):
             assert len(names) <= BOUND, f"{directory} has {len(names)} entries"
 
@@ -263,7 +295,7 @@ def call(number: int, lane: str = "r1") -> CallId:
     return CallId(f"{lane}#{number}")
 
 
-def _as_tree(tree: Files | Store) -> Tree:
+def _as_tree(tree: Files | Store) -> Rooted:
     return tree
 
 

@@ -4,7 +4,7 @@ A ``Desk`` carries the operations out; what the SubstrateActor would publish is 
 the decisions that live on the stream: what they ask for is legal here only if it is legal there.
 """
 
-from substrate import questions
+from substrate import questions, runlog
 from substrate.messages import (
     Committed,
     Done,
@@ -12,12 +12,14 @@ from substrate.messages import (
     Fact,
     Operation,
     Question,
+    Queued,
     Refused,
     Result,
     Snapshot,
 )
 from substrate.operations import Change, Hold, Settled
 from substrate.routing import Runs
+from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import DEFAULT, Limits
@@ -46,7 +48,8 @@ class Paper:
         match decided:
             case Change():
                 self.position += 1
-                self.stream.append(Committed(self.position, self.position, decided.facts))
+                facts = tuple(self.index.told(fact) if isinstance(fact, Queued) else fact for fact in decided.facts)
+                self.stream.append(Committed(self.position, self.position, facts))
                 return Done(self.position, decided.value)
             case Settled(value):
                 return Done(self.position, value)
@@ -74,13 +77,21 @@ class Paper:
         """A run's events."""
         return self._desk.events(run)
 
+    def runs(self) -> list[RunId]:
+        """The runs that have begun, oldest first."""
+        return runlog.run_ids(self.index)
+
+    def live(self) -> dict[RunId, Known]:
+        """The runs that have begun and not ended, oldest first."""
+        return self._desk.live()
+
     def snapshot(self) -> Snapshot:
         """What a new subscriber is told."""
         return Snapshot(
             position=self.position,
             repository=REPOSITORY,
             generation=Generation(self.index.state.generation),
-            runs=self.index.live_runs(),
-            queue=tuple(item.queued for item in self.index.queue.values() if not item.claimed),
+            runs=self.index.driven(),
+            queue=tuple(self.index.told(item.queued) for item in self.index.queue.values() if not item.claimed),
             outbox=tuple(self.index.outbox.values()),
         )

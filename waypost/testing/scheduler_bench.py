@@ -13,6 +13,7 @@ from substrate.messages import (
     Done,
     Enqueue,
     Outcome,
+    ReadDeadlines,
     Start,
     TakeUp,
     WorkflowProcess,
@@ -36,6 +37,7 @@ class TimeBench:
         self.paper = Paper()
         self.state: State = Unopened(DEFAULT)
         self.requests: deque[Ask] = deque()
+        self.looks: deque[Ask] = deque()
         self.wakes: list[WakeAt] = []
         self.do(BeginGeneration())
         self.runs: list[RunId] = []
@@ -51,7 +53,15 @@ class TimeBench:
         self.requests.clear()
         self.wakes.clear()
         self.paper.taken()
+        self.looks.clear()
         self.tell(self.paper.snapshot())
+        self.look()
+
+    def look(self) -> None:
+        """Answer what it asks about deadlines further ahead."""
+        while self.looks:
+            question = self.looks.popleft()
+            self.tell(Outcome(question.correlation, self.paper.submit(question.what)))
 
     def at(self, wall: int) -> None:
         """It is this late now, in milliseconds after the morning; nobody has been woken."""
@@ -63,6 +73,8 @@ class TimeBench:
         self.state = following.state
         for effect in following.effects:
             match effect:
+                case Ask(what=ReadDeadlines()):
+                    self.looks.append(effect)
                 case Ask():
                     self.requests.append(effect)
                 case WakeAt():
@@ -73,6 +85,7 @@ class TimeBench:
     def wake(self) -> None:
         """The newest wake-up comes."""
         self.tell(self.wakes[-1].message)
+        self.look()
 
     def child(self, *events: ev.AnyEvent, run: int = 0) -> None:
         """The child appends, and the scheduler hears of it."""
@@ -83,6 +96,7 @@ class TimeBench:
         """What was published, told."""
         for message in self.paper.taken():
             self.tell(message)
+        self.look()
 
     def answer(self, result: Any = None) -> Any:
         """Carry out the oldest request, tell facts and answer; the result."""
@@ -90,6 +104,7 @@ class TimeBench:
         found = self.paper.submit(request.what) if result is None else result
         self.stream()
         self.tell(Outcome(request.correlation, found))
+        self.look()
         return found
 
     def fired(self) -> list[tuple[str, str]]:

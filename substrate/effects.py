@@ -1,0 +1,43 @@
+"""What the writer wants done: whom to tell, and when to come back. Data; the SubstrateActor carries it out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from substrate.messages import Flush, FoldAway, Idle, Merge, Outcome, Ref, Result, Settle
+from waypost.acting import Reply, Tell
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Effect: send this to yourself; what is in the mailbox before it comes first (and so joins a batch)."""
+
+    message: Flush | FoldAway | Settle | Idle
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Effect: have this sent to you at this monotonic time (seconds)."""
+
+    mono: float
+    message: Idle | Merge
+
+
+@dataclass(frozen=True, slots=True)
+class To:
+    """Where an answer goes: to an asker by its token, or to an actor with its correlation, or nowhere."""
+
+    token: int | None = None
+    ref: Ref | None = None
+    correlation: int = 0
+
+
+Effect: TypeAlias = Reply | Tell | Again | Wake
+
+
+def answered(to: To, result: Result) -> Iterator[Effect]:
+    """Tell whoever asked."""
+    if to.token is not None:
+        yield Reply(to.token, result)
+    elif to.ref is not None:
+        yield Tell(to.ref, Outcome(to.correlation, result))

@@ -1,0 +1,48 @@
+"""When the derived index is written: a portion at a time, of what is durable, and never against a full disk.
+
+It begins behind a seal; between two portions others write. What doesn't get into the file stays in memory, and a start
+that doesn't find it there reads it from the repository.
+"""
+
+import logging
+from collections.abc import Callable
+
+from substrate.errors import DerivedFailed
+from substrate.index import Index
+
+_log = logging.getLogger(__name__)
+_ROUNDS = 2
+
+
+class Settling:
+    """Of one repository. Raises DerivedFailed where the file can't be used any more."""
+
+    def __init__(self, index: Index, repository: str) -> None:
+        self._index, self._repository = index, repository
+
+    def begin(self) -> bool:
+        """Everything that is visible is durable now: whether there is a portion to be written."""
+        return self._as_far_as_there_is_space(lambda: self._index.begin_to_settle(self._repository))
+
+    def step(self) -> bool:
+        """Write a portion, some milliseconds; whether there is another."""
+        return self._as_far_as_there_is_space(self._index.settle)
+
+    def finish(self) -> None:
+        """Write all of it, at a clean end: the next start has nothing to do then. Raises nothing."""
+        try:
+            for _ in range(_ROUNDS):  # what was touched while a round was under way comes in the next one
+                more = self.begin()
+                while more:
+                    more = self.step()
+        except DerivedFailed as failure:
+            _log.warning("%s", failure.message)
+
+    def _as_far_as_there_is_space(self, act: Callable[[], bool]) -> bool:
+        try:
+            return act()
+        except DerivedFailed as failure:
+            if not failure.full:
+                raise
+            _log.warning("%s", failure.message)
+            return False

@@ -1,0 +1,303 @@
+"""The derived index of runs: taken as it is, brought up, built again, done without; the same answers each time."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from substrate import cards, layout, runlog
+from substrate.covering import open_derived, stamp_of
+from substrate.derived import CardsOfAFile, DerivedFile, Row, Stamp
+from substrate.errors import DerivedFailed
+from substrate.index import Index
+from substrate.keys import SigningKey
+from substrate.messages import Pause, ReadRuns
+from substrate.questions import answer
+from substrate.store import Store
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import RunId, message_key
+from waypost.model.limits import DEFAULT
+from waypost.testing.clock import START
+from waypost.testing.desk import ADDRESS, REPOSITORY, Desk, call, first_files, message
+
+KEY = SigningKey.generate()
+NULL = ev.Value(inline=msgspec.Raw(b"null"))
+
+
+class World:
+    """A repository with runs in every state, and an index beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.file = folder / "r.git", folder / "derived" / "runs.sqlite"
+        self.desk = Desk(Store.open(self.path, key=KEY))
+        (self.parked,) = (run for run, known in self.desk.live().items() if isinstance(known.run, fold.Parked))
+
+    @classmethod
+    def make(cls, folder: Path) -> None:
+        """The repository and its index, once for all tests."""
+        self = cls.__new__(cls)
+        self.path, self.file = folder / "r.git", folder / "derived" / "runs.sqlite"
+        Store.create(self.path, repository_id=REPOSITORY, key=KEY, first=first_files(), at=START).close()
+        self.desk = Desk(Store.open(self.path, key=KEY))
+        self.desk.begin()
+        for number in (1, 2, 3):
+            self.desk.append(self.run(number, answers=f"m{number - 1}@x"), ev.RunCompleted(result=NULL))
+            self.desk.fold_away()
+        self.run(4)
+        self.parked = self.run(5)
+        self.desk.append(self.parked, ev.SignalAwaited(call=call(1), park="input", seen=1, timeout=60.0))
+        self.desk.append(self.run(6), ev.RunCompleted(result=NULL))
+        paused = self.run(7)
+        self.desk.append(paused, ev.TimerSet(call=call(1), timer="r1#1", delay=5.0, seen=1))
+        self.desk.must(Pause(run=paused, code="operator", detail=""))
+        self.open(self.file).close()
+        self.store.close()
+
+    @property
+    def store(self) -> Store:
+        """The repository, open."""
+        assert isinstance(self.desk.tree, Store)
+        return self.desk.tree
+
+    def run(self, number: int, answers: str | None = None) -> RunId:
+        """A run that was begun by the mail of this number."""
+        return self.desk.start(message(f"m{number}@x", answers=answers))
+
+    def go_on(self) -> None:
+        """One run of each kind moves on: a new one, one that wakes, one that ends, one that is sealed."""
+        self.run(8)
+        self.desk.append(self.parked, ev.SignalAwaitAbandoned(call=call(1)))
+        self.desk.append(self.parked, ev.TimerSet(call=call(2), timer="r1#2", delay=9.0, seen=3))
+        self.desk.fold_away()
+        self.store.seal()
+
+    def open(self, path: Path | None) -> DerivedFile:
+        """The index, brought up to the repository."""
+        return open_derived(path, self.store, REPOSITORY)
+
+    def check(self) -> None:
+        """With the file as it lies there all is as without one, and after that it is right."""
+        expected = told(self.store, Index.open(None, self.store, ADDRESS, DEFAULT, REPOSITORY))
+        found = Index.open(self.file, self.store, ADDRESS, DEFAULT, REPOSITORY)
+        assert told(self.store, found) == expected
+        found.close()
+        derived = DerivedFile(self.file)
+        assert derived.stamped() == stamp_of(self.store, REPOSITORY)
+        derived.close()
+
+
+def told(tree: Store, index: Index) -> list[Any]:  # Any: answers of every kind, only to be compared
+    """Everything that an index is asked."""
+    runs = [*runlog.run_ids(tree), *runlog.run_ids(tree, layout.SEALED)]
+    return [
+        answer(index, ReadRuns(limit=100)),
+        [(run, index.known(run), index.standing(run), index.threads.root(run)) for run in runs],
+        index.driven(),
+        list(index.deadlines(None)),
+        list(index.finished),
+        index.threads.latest,
+        [index.threads.find(f"<m{number}@x>".encode()) for number in range(10)],
+        [index.threads.unsealed(message_key(f"<m{number}@x>".encode())) for number in range(10)],
+    ]
+
+
+@pytest.fixture(scope="module", name="template")
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("derived")
+    World.make(folder)
+    return folder
+
+
+@pytest.fixture(name="world")
+def _world(template: Path, tmp_path: Path) -> World:
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    return World(tmp_path)
+
+
+def alter(file: Path, *statements: str) -> None:
+    """Somebody is at work in the file."""
+    base = sqlite3.connect(file)
+    with base:
+        for statement in statements:
+            base.execute(statement)
+    base.close()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "none": lambda file: file,
+    "gone": Path.unlink,
+    "the whole folder gone": lambda file: shutil.rmtree(file.parent),
+    "empty": lambda file: file.write_bytes(b""),
+    "text": lambda file: file.write_text("no database", encoding="utf-8"),
+    "cut in the first page": lambda file: file.write_bytes(file.read_bytes()[:100]),
+    "cut in the middle": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "a page of zeros": lambda file: file.write_bytes(file.read_bytes()[:4096] + bytes(file.stat().st_size - 4096)),
+    "another format": lambda file: alter(file, "update stamp set format = '0'", "delete from mail"),
+    "another repository": lambda file: alter(file, "update stamp set repository = 'x'", "delete from mail"),
+    "never finished": lambda file: alter(file, "delete from stamp", "delete from run where ordinal > 2"),
+    "a byte too many in each card": lambda file: alter(file, "update run set card = cast(card || x'00' as blob)"),
+    "text for each card": lambda file: alter(file, "update run set card = card || x'00'"),
+    "cards of other runs": lambda file: alter(file, "update run set card = (select card from run limit 1)"),
+}
+
+
+@pytest.mark.parametrize(("damage", "later"), [*((damage, True) for damage in DAMAGES), ("none", False)])
+def test_whatever_happens_to_the_file_the_answers_are_those_of_the_repository(
+    world: World, damage: str, *, later: bool
+) -> None:
+    """It is derived: deleted, cut, written over, of another repository, in each case also left behind."""
+    if later:
+        world.go_on()
+    DAMAGES[damage](world.file)
+    world.check()
+
+
+def test_an_index_that_was_left_behind_is_brought_up_by_what_has_changed(world: World) -> None:
+    """A start after a kill reads the runs that moved since the last seal, and no others."""
+    world.go_on()
+    found = world.open(world.file)
+    found.close()
+    read: list[str] = []
+
+    class Watched:
+        def read(self, path: str) -> bytes | None:
+            read.append(path)
+            return world.store.read(path)
+
+        def __getattr__(self, name: str) -> Any:  # Any: whatever the store has
+            return getattr(world.store, name)
+
+    world.run(9)
+    world.store.seal()
+    found = open_derived(world.file, Watched(), REPOSITORY)
+    found.close()
+    assert {path.split("/")[3] for path in read if path.startswith("runs/")} == {runlog.run_ids(world.store)[-1]}
+    assert not [path for path in read if path.startswith("sealed/")]
+
+
+@pytest.mark.parametrize("portions", range(8))
+def test_a_death_between_two_portions_leaves_an_index_that_is_brought_up(world: World, portions: int) -> None:
+    """Cards of a newer state lie there beside a stamp of an older one; the file says so of itself."""
+    index = Index(world.store, ADDRESS, DEFAULT, world.open(world.file))
+    world.desk.index = index
+    world.go_on()
+    world.run(10)
+    world.store.flush()
+    index.begin_to_settle(REPOSITORY)
+    for _ in range(portions):
+        if not index.settle(1):
+            break
+    world.store.seal()
+    world.check()
+
+
+@pytest.mark.parametrize("finished", [False, True], ids=["half written", "whole"])
+def test_an_index_from_the_future_is_not_believed(world: World, tmp_path: Path, *, finished: bool) -> None:
+    """The repository was set back to an older copy, the index wasn't."""
+    world.store.close()
+    shutil.copytree(world.path, tmp_path / "older.git")
+    world.desk.reopen(Store.open(world.path, key=KEY))
+    index = Index(world.store, ADDRESS, DEFAULT, world.open(world.file))
+    world.desk.index = index
+    world.go_on()
+    index.begin_to_settle(REPOSITORY)
+    while index.settle(1) and finished:
+        pass
+    world.store.close()
+    world.desk.reopen(Store.open(tmp_path / "older.git", key=KEY))
+    world.check()
+
+
+def test_a_history_that_was_set_back_while_its_objects_are_still_there_is_noticed(world: World) -> None:
+    """The trees of the stamp can be read, and yet the log of a run doesn't go on from what the index knows of it."""
+    derived = world.open(world.file)
+    derived.put((), Stamp("2", REPOSITORY, stamp_of(world.store, REPOSITORY).at))
+    before = derived.stamped()
+    index = Index(world.store, ADDRESS, DEFAULT, derived)
+    known = index.known(world.parked)
+    other = msgspec.structs.replace(known, prev="f" * 64)
+    card = cards.card_of(world.parked, "0" * 40, "s", other)
+    derived.put([Row(card, world.parked, (message_key(b"<m9@x>"),))], before)
+    derived.close()
+    world.desk.append(world.parked, ev.SignalAwaitAbandoned(call=call(1)))
+    world.store.seal()
+    world.check()
+
+
+def test_where_the_disk_allows_no_index_it_is_kept_in_memory(world: World) -> None:
+    """A start doesn't fail for want of what can be derived."""
+    shutil.rmtree(world.file.parent)
+    world.file.parent.write_text("in the way", encoding="utf-8")
+    index = Index.open(world.file, world.store, ADDRESS, DEFAULT, REPOSITORY)
+    assert told(world.store, index) == told(world.store, Index.open(None, world.store, ADDRESS, DEFAULT, REPOSITORY))
+
+
+def test_an_index_that_fails_at_work_says_so_and_is_removed(world: World) -> None:
+    """A thread that can't be looked up is never taken for none; the next start builds the file again."""
+    derived = world.open(world.file)
+    derived.close()
+    with pytest.raises(DerivedFailed, match="the index of runs failed"):
+        derived.run_of("0" * 64)
+    assert not world.file.exists()
+    world.check()
+
+
+def test_a_reader_takes_only_cards_that_prove_themselves(world: World, tmp_path: Path) -> None:
+    """It reads the file as it lies there, perhaps in the middle of a write; what it can't use it reads from the log."""
+    index = Index.open(world.file, world.store, ADDRESS, DEFAULT, REPOSITORY)
+    right = told(world.store, index)[0]
+    index.close()
+    used: set[str] = set()
+    for number, (name, damage) in enumerate(DAMAGES.items()):
+        file = tmp_path / str(number) / "runs.sqlite"
+        file.parent.mkdir()
+        shutil.copy(world.file, file)
+        damage(file)
+        found = CardsOfAFile(file)
+        for line in right:
+            card = found.card(line.run)
+            assert card is None or cards.line(card) == line
+            used |= {name} if card is not None else set()
+        found.close()
+    assert "none" in used
+    assert "a byte too many in each card" not in used
+
+
+def test_settling_changes_no_answer(world: World) -> None:
+    """What is in memory and what is in the index are one: asked before, between two portions and after."""
+    index = Index(world.store, ADDRESS, DEFAULT, world.open(world.file))
+    world.desk.index = index
+    world.go_on()
+    world.desk.check()
+    world.store.flush()
+    assert index.begin_to_settle(REPOSITORY)
+    while index.settle(1):
+        world.desk.check()
+    world.desk.append(world.parked, ev.TimerCancelled(call=call(2), timer="r1#2"))
+    world.desk.check()
+    world.store.flush()
+    assert index.begin_to_settle(REPOSITORY)
+    assert not index.settle()
+    assert not index.begin_to_settle(REPOSITORY)
+    world.desk.check()
+
+
+def test_what_is_touched_again_while_it_settles_is_written_with_the_next_ones(world: World) -> None:
+    """Only what is durable goes into the index: a run that moved on meanwhile waits for the next time."""
+    derived = world.open(world.file)
+    index = Index(world.store, ADDRESS, DEFAULT, derived)
+    world.desk.index = index
+    world.go_on()
+    before = derived.card(world.parked)
+    index.begin_to_settle(REPOSITORY)
+    world.desk.append(world.parked, ev.TimerCancelled(call=call(2), timer="r1#2"))
+    while index.settle(1):
+        pass
+    assert derived.card(world.parked) == before
+    world.store.seal()
+    world.check()
