@@ -6,6 +6,7 @@ stops where the test says: after so many events, when the run is parked, when it
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import sys
@@ -53,6 +54,8 @@ from waypost.testing.memory_log import GRANTS, MemoryLog
 
 PATIENCE = 30.0
 """Seconds after which a child that says nothing fails the test."""
+GRACE = 5.0
+"""Seconds for a child to end in, once the test has what it wanted."""
 CHUNK = 256 * 1024
 MEASURED = ("COVERAGE_PROCESS_CONFIG",)
 """Passed on to the child where a test run measures coverage, so that the child's own lines count."""
@@ -117,6 +120,7 @@ class ScriptedHost:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._let_end()
         self.kill()
         self._selector.close()
         for fd in (
@@ -190,6 +194,13 @@ class ScriptedHost:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child.pid, signal.SIGKILL)
             self._reap()
+
+    def _let_end(self) -> None:
+        """Have a child that is still there end by itself: of one that is killed nobody learns which lines it ran."""
+        if self.exit_code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child.pid, signal.SIGTERM)
+            select.select([self._child.pidfd], [], [], GRACE)
 
     def terminate(self) -> int:
         """SIGTERM; gives the exit code."""
