@@ -45,7 +45,7 @@ class FlushHash:
             if data is None:
                 self._hash.update(b"-%s\0" % path.encode())
             else:
-                self._hash.update(b"+%s\0%d\0" % (path.encode(), len(data)))
+                self._hash.update(b"+%b\0%d\0" % (path.encode(), len(data)))
                 self._hash.update(data)
 
     def hexdigest(self) -> str:

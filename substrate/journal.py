@@ -125,14 +125,13 @@ class Journal:
             return oid, Base(self.number, known[0], _DELTA_DEPTH, data)
         at = self._offset
         if len(data) < _DELTA_WORTH:
-            made, entry = None, pack.whole(_TREE, data)
-        elif base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH:
-            made, entry = Base(self.number, at, 0, data), pack.whole(_TREE, data)
-        else:
-            made = Base(self.number, at, base.depth + 1, data)
-            entry = pack.tree_delta(base.data, data, at - base.offset)
-        self._append(oid, entry)
-        return oid, made
+            self._append(oid, pack.whole(_TREE, data))
+            return oid, None
+        if base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH:
+            self._append(oid, pack.whole(_TREE, data))
+            return oid, Base(self.number, at, 0, data)
+        self._append(oid, pack.tree_delta(base.data, data, at - base.offset))
+        return oid, Base(self.number, at, base.depth + 1, data)
 
     def _append(self, oid: bytes, entry: bytes) -> None:
         at = self._offset

@@ -46,9 +46,11 @@ class TreeSink(Protocol):
 class _Directory:
     """A loaded directory: sorted keys (a directory's ends with ``/``), their lines, and the loaded ones below."""
 
-    __slots__ = ("base", "changed", "children", "keys", "lines", "written")
+    __slots__ = ("base", "changed", "children", "head", "key", "keys", "lines", "written")
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data: bytes, name: bytes = b"") -> None:
+        self.key, self.head = name + b"/", b"40000 %b\0" % name
+        """What it sorts by in the directory above, and its line there without the id."""
         entries = list(parse_tree(data))
         self.keys = [entry.key for entry in entries]
         self.lines = [entry.line for entry in entries]
@@ -142,6 +144,8 @@ class Trees:
             self._check_above(path, above)
             return None
         name = last.encode()
+        if not node.keys or name > node.keys[-1]:  # as a directory it would come later still
+            return None
         if node.oid(name + b"/") is not None:
             raise BadPath(path, "a directory of that name is there")
         return node.oid(name)
@@ -187,7 +191,7 @@ class Trees:
             child = node.children.get(part)
             if child is None:
                 oid = node.oid(part + b"/")
-                child = node.children[part] = _Directory(b"" if oid is None else self._load(oid))
+                child = node.children[part] = _Directory(b"" if oid is None else self._load(oid), part)
                 self._found = None  # it may have been read from where it is sealed
             node = child
         self._open = directory, node
@@ -211,14 +215,16 @@ class Trees:
             node = child
 
     def _write(self, node: _Directory, sink: TreeSink) -> bytes | None:
-        for name in node.changed:
-            oid = self._write(node.children[name], sink)
-            if oid is None:
-                del node.children[name]
-                node.remove(name + b"/")
-            else:
-                node.put(name + b"/", b"40000 %b\0%b" % (name, oid))
-        node.changed.clear()
+        if node.changed:
+            for name in node.changed:
+                child = node.children[name]
+                oid = self._write(child, sink)
+                if oid is None:
+                    del node.children[name]
+                    node.remove(child.key)
+                else:
+                    node.put(child.key, child.head + oid)
+            node.changed.clear()
         node.written = sink.number
         if not node.lines and node is not self._root:
             return None

@@ -24,6 +24,9 @@ from waypost.model.mail import sender_matches
 LATEST = 4_102_444_800_000
 """Unix ms of the year 2100: a deadline beyond it is recorded as this."""
 _SHOWN = 3
+_TIMED = (ev.TimerSet, ev.SignalAwaited)
+_LIMITED = (ev.TimerSet, ev.TimerCancelled, ev.SignalAwaited, ev.RunResumed)
+"""What has fields that not everything may be said in."""
 
 
 class Extension(msgspec.Struct, frozen=True):
@@ -97,7 +100,8 @@ def extend(
     state, seq, prev, at = before.run, before.seq, before.prev, context.at
     recorded: list[Recorded] = []
     for proposed in events:
-        event, raw = ev.stored(_timed(proposed, context), seq=seq + 1, at=at, prev=prev)
+        timed = _timed(proposed, context) if isinstance(proposed, _TIMED) else proposed
+        event, raw = ev.stored(timed, seq=seq + 1, at=at, prev=prev)
         if len(raw) > context.limits.event:
             return Refused(
                 "too-large", f"{ev.kind(event)} has {len(raw)} bytes, at most {context.limits.event} are kept"
@@ -173,10 +177,12 @@ def _acceptable(view: View, operation: Append, event: ev.AnyEvent) -> Refused | 
     call = ev.call_of(event)
     if call is not None and not is_call_id(call):
         return Refused("call", f"{call[:80]!r} is not a call identity such as r1#2")
-    return _fields(view, operation, event)
+    return _fields(view, operation, event) if isinstance(event, _LIMITED) else None
 
 
-def _fields(view: View, operation: Append, event: ev.AnyEvent) -> Refused | None:
+def _fields(
+    view: View, operation: Append, event: ev.TimerSet | ev.TimerCancelled | ev.SignalAwaited | ev.RunResumed
+) -> Refused | None:
     call = ev.call_of(event)
     match event:
         case ev.TimerSet() if event.fire_at:
@@ -215,7 +221,7 @@ def _within_quotas(after: Known, context: Context) -> Refused | None:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _timed(event: ev.AnyEvent, context: Context) -> ev.AnyEvent:
+def _timed(event: ev.TimerSet | ev.SignalAwaited, context: Context) -> ev.TimerSet | ev.SignalAwaited:
     """The event with its absolute time, where it has one: now and the duration that was asked for."""
     match event:
         case ev.TimerSet():

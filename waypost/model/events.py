@@ -309,6 +309,8 @@ Ongoing = (
 
 AnyEvent = Ongoing | RunCompleted | RunFailed
 TERMINAL = (RunCompleted, RunFailed)
+_VALUED = (StepCompleted, RunCompleted)
+_NAMING = (*_VALUED, Foreign)
 
 _decoder = msgspec.json.Decoder(AnyEvent)
 _encoder = msgspec.json.Encoder()
@@ -341,7 +343,8 @@ def decode(raw: bytes) -> AnyEvent:
         event = _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
         raise Invalid(f"not an event: {bad}") from None
-    for value in _values(event):
+    if isinstance(event, _VALUED):
+        value = _value(event)
         if (value.inline is UNSET) == (value.blob is UNSET):
             raise Invalid(f"not an event: {type(event).__name__} needs either an inline value or a blob")
     return event
@@ -359,7 +362,12 @@ def genesis(repository: str, run: RunId, grants: bytes) -> str:
 
 def blobs(events: Iterable[AnyEvent]) -> tuple[str, ...]:
     """Names of the blobs that these events refer to."""
-    return tuple(name for event in events for name in _named(event) if name is not UNSET)
+    named = [
+        event.blob if isinstance(event, Foreign) else _value(event).blob
+        for event in events
+        if isinstance(event, _NAMING)
+    ]
+    return tuple(name for name in named if name is not UNSET)
 
 
 def kind(event: AnyEvent) -> str:
@@ -372,15 +380,5 @@ def call_of(event: AnyEvent) -> CallId | None:
     return getattr(event, "call", None)
 
 
-def _named(event: AnyEvent) -> Iterable[str | UnsetType]:
-    return (event.blob,) if isinstance(event, Foreign) else [value.blob for value in _values(event)]
-
-
-def _values(event: AnyEvent) -> tuple[Value, ...]:
-    match event:
-        case StepCompleted():
-            return (event.output,)
-        case RunCompleted():
-            return (event.result,)
-        case _:
-            return ()
+def _value(event: StepCompleted | RunCompleted) -> Value:
+    return event.output if isinstance(event, StepCompleted) else event.result

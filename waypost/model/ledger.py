@@ -28,8 +28,7 @@ class Illegal(WaypostError):
         self.event = event
 
 
-@dataclass(frozen=True, slots=True)
-class OpenStep:
+class OpenStep(msgspec.Struct, frozen=True):
     """A try under way."""
 
     step: str
@@ -107,7 +106,12 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
 def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR0912 - one arm per kind of event
     """The ledger after ``event``, but for its ``seq``. Raises Illegal."""
-    match event:
+    match event:  # the two that are most of a log come first
+        case ev.StepStarted():
+            return _step_started(now, event)
+        case ev.StepCompleted():
+            _open_step(now, event)
+            return _copy(now, steps=_without(now.steps, event.call), drive=event.seq, attempts=0)
         case ev.RunStarted():
             raise Illegal("phase", event, "the run has begun already")
         case ev.RunUnpaused():
@@ -120,11 +124,6 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
         case ev.RunResumed():
             expect(event.generation > now.generation, "generation", event, f"{now.generation} is at work already")
             return _copy(now, generation=event.generation, attempts=event.attempt)
-        case ev.StepStarted():
-            return _step_started(now, event)
-        case ev.StepCompleted():
-            _open_step(now, event)
-            return _copy(now, steps=_without(now.steps, event.call), drive=event.seq, attempts=0)
         case ev.StepFailed():
             return _step_failed(now, event)
         case ev.AttemptScheduled():

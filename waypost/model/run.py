@@ -83,16 +83,16 @@ Run: TypeAlias = Absent | Live | Ended
 def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Run:
     """The state after ``event``, whose ``seq`` must be set. Raises Illegal; the state it was given stays good."""
     match run:
-        case Absent():
-            return _begin(event, run_id)
-        case Ended():
-            return _after_the_end(run, event)
         case Driven() | Parked() | Paused():
             if event.seq != run.ledger.seq + 1:
                 raise Illegal("sequence", event, f"seq {run.ledger.seq + 1} comes next")
             if isinstance(run, Paused):
                 return _while_paused(run, event)
             return _settle(run.ledger, event)
+        case Absent():
+            return _begin(event, run_id)
+        case Ended():
+            return _after_the_end(run, event)
         case _:
             assert_never(run)
 
@@ -155,7 +155,7 @@ def _while_paused(run: Paused, event: ev.AnyEvent) -> Run:
 
 
 def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | Ended:
-    if isinstance(event, ev.RunCompleted | ev.RunFailed):
+    if isinstance(event, ev.TERMINAL):
         outcome = "completed" if isinstance(event, ev.RunCompleted) else "failed"
         return Ended(before.run, event.seq, outcome, before.started, before.unsent, before.sent, before.received)
     after = _copy(apply(before, event), seq=event.seq)
