@@ -57,8 +57,8 @@ def moment(seq: int) -> str:
 
 
 def compact(value: object) -> bytes:
-    """JSON as JavaScript writes it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """JSON as JavaScript writes it: half surrogate pairs escaped, all else as it is."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def one_a_file(run: str, events: Sequence[bytes]) -> dict[str, bytes]:
