@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,8 +23,23 @@ async def go(mail: Mail) -> str:
     """Nothing to do."""
     return mail.subject
 '''
+HIDDEN = """
+from ipc.prctl import PR_GET_DUMPABLE, prctl
+from waypost.cli.running import run
+from waypost.host.errors import BadWorkflow
+try:
+    run(["nowhere.py"], None, quiet=True, allow_network=False)
+except BadWorkflow:
+    print(prctl(PR_GET_DUMPABLE))
+"""
 DEAF = "import os,signal,sys;signal.signal(signal.SIGCHLD,signal.SIG_IGN);os.execv(sys.argv[1],sys.argv[1:])"
 """Become another program, as somebody whom the ends of children don't concern."""
+
+
+def test_a_host_hides_before_it_does_anything_else() -> None:
+    """It holds the signing key: nobody of the same user may look into its memory, and there is no core file."""
+    shown = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True)
+    assert shown.stdout == "0\n"
 
 
 def test_a_host_hears_of_its_childs_end_whoever_has_started_it(tmp_path: Path) -> None:

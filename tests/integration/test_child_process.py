@@ -59,6 +59,11 @@ def environment() -> list[str]:
     return sorted(name for name in os.environ)
 
 @flow.step
+def dumpable() -> int:
+    import ctypes
+    return ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE
+
+@flow.step
 def descriptors() -> list[str]:
     import subprocess
     seen = subprocess.run(["ls", "/proc/self/fd"], capture_output=True, text=True, close_fds=False).stdout.split()
@@ -260,6 +265,18 @@ def test_user_code_sees_no_secret_and_passes_no_descriptor_on(start: Start) -> N
         sockets = [fd for fd in inherited if fd in {"3", "4"}]
         assert len(sockets) <= 1, "ls itself opens the folder as 3"
         assert not [name for name in names if "SECRET" in name or name.startswith("WAYPOST")]
+
+
+def test_nobody_of_the_same_user_may_look_into_a_child(start: Start) -> None:
+    """Its memory has the key of its channel: no core file, no debugger, no reading through /proc."""
+    with start("""
+        @flow.run
+        async def order(mail):
+            return await dumpable()
+    """) as host:
+        host.drive()
+        host.until_ended()
+        assert result(host) == 0
 
 
 def test_a_file_that_does_not_load_is_said_in_ready_and_the_child_stays(start: Start) -> None:
