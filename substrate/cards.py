@@ -6,7 +6,7 @@ never taken for a card. Some 700 bytes for a parked run.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
@@ -62,11 +62,14 @@ What: TypeAlias = Live | Over | Sealed
 
 
 class Card(msgspec.Struct, frozen=True, array_like=True):
-    """One run. ``tree`` is the id of its directory, in ``sealed/`` if it is sealed, otherwise in ``runs/``."""
+    """One run. ``tree`` is the id of its directory, in ``sealed/`` if it is sealed, otherwise in ``runs/``.
+
+    ``subject`` is that of the mail that began it; None: nobody has looked yet.
+    """
 
     run: RunId
     tree: str
-    subject: str
+    subject: str | None
     what: What
 
 
@@ -91,7 +94,7 @@ def decode(raw: bytes) -> Card | None:
         return None
 
 
-def card_of(run: RunId, tree: str, subject: str, known: Known) -> Card:
+def card_of(run: RunId, tree: str, subject: str | None, known: Known) -> Card:
     """The card of a run that isn't sealed."""
     state = known.run
     what: What
@@ -113,7 +116,7 @@ def card_of(run: RunId, tree: str, subject: str, known: Known) -> Card:
     return Card(run, tree, subject, what)
 
 
-def sealed_card(run: RunId, tree: str, subject: str, told: Summary) -> Card:
+def sealed_card(run: RunId, tree: str, subject: str | None, told: Summary) -> Card:
     """The card of a sealed run."""
     return Card(run, tree, subject, Sealed(told.outcome, told.started, told.changed, told.seq, told.arrival))
 
@@ -174,11 +177,12 @@ def line_of(run: RunId, known: Known, subject: str = "") -> RunLine:
     )
 
 
-def line(card: Card) -> RunLine:
-    """A run as a list shows it, from its card alone."""
+def line(card: Card, subject: Callable[[int], str]) -> RunLine:
+    """A run as a list shows it, from its card; ``subject`` is asked where the card doesn't know."""
     known, what = known_of(card), card.what
     if known is not None:
-        return line_of(card.run, known, card.subject)
+        title = subject(arrival_of(known)) if card.subject is None else card.subject
+        return line_of(card.run, known, title)
     assert isinstance(what, Sealed), "only of a sealed run the state isn't kept"
     return RunLine(
         run=card.run,
@@ -186,5 +190,5 @@ def line(card: Card) -> RunLine:
         started=what.started,
         changed=what.changed,
         seq=what.seq,
-        subject=card.subject,
+        subject=subject(what.arrival) if card.subject is None else card.subject,
     )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from substrate import layout, runlog
-from substrate.cards import Card, arrival_of, card_of, known_of, sealed_card
+from substrate.cards import Card, card_of, known_of, sealed_card
 from substrate.derived import FORMAT, DerivedFile, Row, Stamp, remove
 from substrate.differing import differing
 from substrate.errors import BadObject, Damaged, DerivedFailed
@@ -20,7 +20,6 @@ from substrate.operations.sealing import thread_of
 from substrate.routing import key_of
 from substrate.runlog import Rooted, Tree
 from waypost.model import events as ev
-from waypost.model import mail
 from waypost.model.ids import RunId, run_ordinal
 
 _log = logging.getLogger(__name__)
@@ -143,13 +142,13 @@ def _card(
     if sealed:
         thread = thread_of(run, more)
         told = runlog.summary(tree, run)
-        subject = _subject(tree, told.arrival) if old is None else old.subject
+        subject = None if old is None else old.subject
         return sealed_card(run, oid, subject, told), thread.keys, thread.after
     noted: list[ev.AnyEvent] = []
     now = runlog.load_on(tree, run, known or runlog.ABSENT, more, lambda event: _keep(noted, event))
     if not now.seq:
         raise Damaged(layout.run_dir(run), "a run without an event")
-    subject = _subject(tree, arrival_of(now)) if old is None else old.subject
+    subject = None if old is None else old.subject  # who lists it may look: that would take a quarter of the time here
     keys = tuple(dict.fromkeys(filter(None, map(key_of, noted))))
     after = next((event.after or None for event in noted if isinstance(event, ev.RunStarted)), None)
     return card_of(run, oid, subject, now), keys, after
@@ -158,10 +157,6 @@ def _card(
 def _keep(noted: list[ev.AnyEvent], event: ev.AnyEvent) -> None:
     if key_of(event) is not None:
         noted.append(event)
-
-
-def _subject(tree: Tree, arrival: int) -> str:
-    return mail.scan(tree.read(layout.mail_path(arrival)) or b"").subject
 
 
 def _root(file: DerivedFile, tree: Tree, run: RunId, after: RunId | None) -> RunId:

@@ -49,7 +49,7 @@ def told_line(tree: Rooted, run: RunId, card: Card | None, subject: Callable[[in
     sealed = runlog.is_sealed(tree, run)
     where = layout.sealed_dir(run) if sealed else layout.run_dir(run)
     if card is not None and card.tree == tree.directory_id(where):
-        return cards.line(card)
+        return cards.line(card, subject)
     if not sealed:
         known = runlog.load(tree, run)
         if not known.seq:

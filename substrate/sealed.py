@@ -10,13 +10,20 @@ from substrate.errors import Damaged
 from substrate.objects import Kind
 
 _CACHE = 16 * 1024 * 1024
+_WINDOW = 1024 * 1024
+_MAPPED = 32 * 1024 * 1024
 
 
 class SealedObjects:
-    """The packs of one repository. Not for two threads at once. libgit2 caches 16 MB for the whole process."""
+    """The packs of one repository. Not for two threads at once.
+
+    For the whole process libgit2 caches 16 MB of objects and maps 32 MB of packs, a window of 1 MB at a time.
+    """
 
     def __init__(self, objects: str) -> None:
         pygit2.settings.cache_max_size(_CACHE)
+        pygit2.settings.mwindow_size = _WINDOW
+        pygit2.settings.mwindow_mapped_limit = _MAPPED
         self._objects = objects
         self._odb = pygit2.Odb(objects)
 
