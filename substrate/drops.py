@@ -41,3 +41,7 @@ class Drops:
         change = drop(view, context, another=self._may > 0)
         self._may = None if change is None else self._may - bool(change.value)
         return change
+
+    def give_up(self) -> None:
+        """Leave what is left to the next look."""
+        self._may = None

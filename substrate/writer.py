@@ -8,7 +8,7 @@ seal finished runs: that comes after a flush, one run a turn, so that no append 
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +55,13 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Context, Hold, Settled, decide
 from substrate.operations.sealing import seal_run
+from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
 from substrate.settling import Settling
 from substrate.store import Store
 from waypost.acting import Reply, Tell
 from waypost.model import events as ev
-from waypost.model.ids import Generation
+from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
@@ -83,6 +84,7 @@ class Writer:
         self._store, self._index = store, index
         self._settling = Settling(index, store.repository_id)
         self._settings, self._limits, self._repository = settings, limits, store.repository_id
+        self._gate = Gate(index, Ground(repository=self._repository, address=settings.address, limits=limits))
         self._position = self._durable = 0
         self._subscribers: list[Ref] = []
         self._waiting: list[_Waiting] = []
@@ -145,8 +147,8 @@ class Writer:
                 decided = decide(self._index, what, self._context(now))
                 match decided:
                     case Change():
-                        yield from self._commit(decided, now)
-                        result = Done(self._position, decided.value)
+                        broken = yield from self._commit(decided, now)
+                        result = broken or Done(self._position, decided.value)
                     case Settled():
                         result = Done(self._position, decided.value)
                     case Hold():
@@ -208,8 +210,8 @@ class Writer:
             return
         if not self._may_fold:
             change = self._drops.next(self._index, self._context(now))
-            if change is not None:
-                yield from self._commit(change, now)
+            if change is not None and (yield from self._commit(change, now)) is not None:
+                self._drops.give_up()
             return
         run = next(iter(self._index.finished))
         try:
@@ -217,14 +219,13 @@ class Writer:
         except Damaged as failure:
             # What others do in this repository goes on: whoever reads the run, and `verify`, will be told the same.
             _log.error("%s can't be sealed: %s", run, failure.message)
-            del self._index.finished[run]
-            self._may_fold -= 1
-            yield from self.sweep()
+            yield from self._leave(run)
             return
         assert isinstance(decided, Change), decided
-        if decided.sealed is not None:
-            self._may_fold -= 1
-        yield from self._commit(decided, now)
+        if (yield from self._commit(decided, now)) is not None:
+            yield from self._leave(run)
+            return
+        self._may_fold -= decided.sealed is not None
 
     def idle(self, now: Now) -> Iterator[Effect]:
         """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""
@@ -310,7 +311,15 @@ class Writer:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _commit(self, change: Change, now: Now) -> Iterator[Effect]:
+    def _leave(self, run: RunId) -> Iterator[Effect]:
+        del self._index.finished[run]
+        self._may_fold -= 1
+        yield from self.sweep()
+
+    def _commit(self, change: Change, now: Now) -> Generator[Effect, None, BrokenRule | None]:
+        """Commit it, whatever has decided it, if it breaks no rule; else nothing happens, and the rule is returned."""
+        if (broken := self._gate.refuses(change)) is not None:
+            return broken
         author = f"{change.author} <{change.author}@deployment.waypost>"
         self._position = self._store.commit(
             author=author, subject=change.subject, puts=change.puts, deletes=change.deletes, at=now.wall
@@ -323,6 +332,7 @@ class Writer:
         if not self._flush_asked:
             self._flush_asked = True
             yield _FLUSH
+        return None
 
     def _published(self, fact: Fact) -> Fact:
         return self._index.told(fact) if isinstance(fact, Queued) else fact

@@ -2,6 +2,7 @@
 
     table       the rule book: name, sentence, where it is agreed, what to do
     judge       one commit against all of them
+    gate        between a decision and the disk
     commit      a commit's files, sorted by what they are
     plain       the short way of most commits
     logs        a run's events: numbers, chain, state machine, authors
@@ -16,6 +17,7 @@ of these refuses is a fault of ours, and never reaches the disk.
 """
 
 from substrate.rules.commit import Before, Commit, Ground, proposed
+from substrate.rules.gate import BrokenRule, Gate
 from substrate.rules.judge import Verdict, judge
 from substrate.rules.table import RULES, Broken, Rule, advice, broken, page
 
@@ -23,7 +25,9 @@ __all__ = [
     "RULES",
     "Before",
     "Broken",
+    "BrokenRule",
     "Commit",
+    "Gate",
     "Ground",
     "Rule",
     "Verdict",
