@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from substrate.messages import Flush, FoldAway, Idle, Merge, Outcome, Ref, Result, Settle
 from waypost.acting import Reply, Tell
 
@@ -23,8 +25,7 @@ class Wake:
     message: Idle | Merge
 
 
-@dataclass(frozen=True, slots=True)
-class To:
+class To(msgspec.Struct, frozen=True):
     """Where an answer goes: to an asker by its token, or to an actor with its correlation, or nowhere."""
 
     token: int | None = None

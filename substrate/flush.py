@@ -14,7 +14,8 @@ Pure: whoever has a clone computes the same, and the proof doesn't rest on SHA-1
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 Changes = Mapping[str, bytes | None]
 """What one commit did: the bytes a path now has, or None for a path that went."""
@@ -22,8 +23,7 @@ Changes = Mapping[str, bytes | None]
 _TRAILER = re.compile(rb"(?:\A|.*\n)Flush: ([1-9][0-9]{0,17}) ([0-9a-f]{64})\n\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Trailer:
+class Trailer(msgspec.Struct, frozen=True):
     """A head's last line: the number of its flush and the hash, 64 hex digits."""
 
     number: int

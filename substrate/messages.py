@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 import pykka
 
 from substrate.requests import (
@@ -163,8 +164,7 @@ class Open:
     correlation: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submit:
+class Submit(msgspec.Struct, frozen=True, kw_only=True):
     """One operation or question; the answer goes to ``reply_to`` as ``Outcome`` (or to the asker of ``request``)."""
 
     what: Operation | Question
@@ -210,8 +210,7 @@ class Merge:
     """The actor's own timer: the next step of merging packs is due."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The operation is committed (or durable) at ``position``; ``value`` as its docstring says."""
 
     position: int

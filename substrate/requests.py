@@ -6,6 +6,8 @@ Part of ``substrate.messages``, by whose name it is imported. The value of each 
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
+
 from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision
 from waypost.model.ids import CallId, Generation, RunId
@@ -40,8 +42,7 @@ Principal: TypeAlias = Supervisor | WorkflowProcess | Hub
 # --- operations ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Append(msgspec.Struct, frozen=True, kw_only=True):
     """Add events to a run's log: all of them or none. Value: the run's new last seq."""
 
     by: Principal

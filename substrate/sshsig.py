@@ -9,7 +9,8 @@ import binascii
 import functools
 import hashlib
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 from substrate.errors import BadObject
 
@@ -30,8 +31,7 @@ _ABOUT = _string(b"git") + _string(b"") + _string(b"sha512")
 _SIGNED = b"SSHSIG" + _ABOUT + struct.pack(">I", hashlib.sha512().digest_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True):
     """A signature, taken out of its armour: the raw public key (32 bytes) that it claims, and the 64 bytes."""
 
     public: bytes

@@ -6,6 +6,8 @@ Part of ``substrate.messages``, by whose name it is imported.
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
+
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
@@ -21,8 +23,7 @@ class Recorded:
     raw: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(msgspec.Struct, frozen=True):
     """Events were added to a run; ``state`` is the run after them."""
 
     run: RunId
@@ -91,8 +92,7 @@ class GenerationBegun:
 Fact: TypeAlias = Appended | Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True):
     """Positions ``first`` to ``last`` became visible, with what they changed, in order. Positions are never stored."""
 
     first: int
@@ -100,8 +100,7 @@ class Committed:
     facts: tuple[Fact, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Durable:
+class Durable(msgspec.Struct, frozen=True):
     """Everything up to and including this position is on disk."""
 
     up_to: int

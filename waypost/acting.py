@@ -6,6 +6,7 @@ Values only, so that decisions can be imported without a thread or a clock; ``wa
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import msgspec
 import pykka
 
 from waypost.model.times import Now
@@ -37,8 +38,7 @@ class Box(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Next(Generic[S]):
+class Next(msgspec.Struct, Generic[S], frozen=True):
     """What a decision yields: the new state, and the effects in the order in which they are to be performed."""
 
     state: S
@@ -54,24 +54,21 @@ class Question:
     """Where the answer goes, once; an exception is raised at the asker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A question with the token that its answer needs."""
 
     token: int
     body: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """Effect: answer a question. An exception as value is raised at the asker."""
 
     token: int
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(msgspec.Struct, frozen=True):
     """Effect: send a message; an actor that has gone is no error (its end is told by itself)."""
 
     ref: Ref

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from actors.errors import LogUnreadable, OutOfTurn
 from actors.logic.dispatch import Unopened, advance
@@ -176,7 +177,7 @@ def test_a_log_that_does_not_fit_together_is_reported_and_never_guessed_at():
     assert isinstance(fact, Appended)
     gap = replace(fact.events[0], event=ev.RunPaused(seq=7, code="operator"))
     with pytest.raises(LogUnreadable):
-        bench.tell(replace(news, facts=(replace(fact, events=(gap,)),)))
+        bench.tell(structs.replace(news, facts=(structs.replace(fact, events=(gap,)),)))
 
 
 def test_a_run_live_is_sent_once():

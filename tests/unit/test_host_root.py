@@ -1,6 +1,5 @@
 """The root starts everything once, makes anew what fails, gives up loudly, and stops in order."""
 
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -163,7 +162,7 @@ def test_failures_long_ago_are_forgotten() -> None:
     """Three in a window, not three in a lifetime."""
     state, _ = after(*UP)
     for n in range(1, 9):
-        now = replace(BEGIN, mono=BEGIN.mono + n * LIMITS.actor_window)
+        now = Now(BEGIN.wall, BEGIN.mono + n * LIMITS.actor_window)
         state = advance(Setup(LIMITS), state, ActorEnded("mail-bus", n, "bug"), now).state
         following = advance(Setup(LIMITS), state, BusStarted(n + 1, BUS), now)
         state = following.state

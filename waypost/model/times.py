@@ -2,14 +2,14 @@
 
 import functools
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from waypost.model.errors import Invalid
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(msgspec.Struct, frozen=True):
     """One reading of both clocks.
 
     ``wall``: Unix time in milliseconds; what is recorded and what people read.
