@@ -14,11 +14,11 @@ from waypost.model.ids import RunId
 
 _FILE = 16
 """Characters of ``/0000000001.json``."""
-_NOT_ALONE = frozenset(
-    {ev.RunStarted, ev.RunResumed, ev.RunCompleted, ev.SignalReceived, ev.MailQueued, ev.MailSent, ev.MailFailed}
-    | {ev.StepFailed}  # may be written by two principals, each with a code of its own
+_ALONE = frozenset(
+    {ev.StepStarted, ev.StepCompleted, ev.AttemptScheduled, ev.TimerSet, ev.TimerFired, ev.TimerCancelled}
+    | {ev.SignalAwaited, ev.SignalAwaitAbandoned, ev.RunPaused, ev.RunUnpaused, ev.RunFailed}
 )
-"""Kinds that name something beside the log, or that the table alone can't tell the author of."""
+"""Kinds that name nothing beside the log (but a value, which is looked for), and that the table tells the author of."""
 
 
 def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId, Known] | None:
@@ -41,7 +41,7 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
             or event.seq != seq
             or event.prev != prev
             or path != f"{directory}/{seq:010d}.json"
-            or kind in _NOT_ALONE
+            or kind not in _ALONE
             or author not in principals.TABLE[kind].who
             or (kind is ev.StepCompleted and event.output.blob)  # type: ignore[union-attr]  # it is a StepCompleted
             or len(raw) > ground.limits.event

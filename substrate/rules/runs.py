@@ -49,7 +49,7 @@ def named(events: Iterable[ev.AnyEvent]) -> Iterator[str]:
     for event in events:
         if isinstance(event, ev.MailQueued):
             yield event.sha256
-        elif isinstance(event, ev.StepCompleted | ev.RunCompleted):
+        else:
             yield from ev.blobs((event,))
 
 
