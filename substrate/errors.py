@@ -189,6 +189,19 @@ def _short(head: str) -> str:
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
+class RuleBroken(SubstrateError):
+    """A commit that we have decided ourselves breaks a rule of the repository. It was not written."""
+
+    def __init__(self, rule: str, path: str, value: str) -> None:
+        super().__init__(
+            f"{path or 'a commit'}: the rule {rule!r} refuses it: {value}",
+            hint="nothing of it was written; please report it: this is a fault of Waypost's",
+        )
+        self.rule = rule
+        self.path = path
+        self.value = value
+
+
 class FlushFailed(SubstrateError):
     """The disk refused a write: what was visible and not durable is void, and this store is finished."""
 

@@ -4,17 +4,19 @@ Everything goes through the writer of any repository, so each commit is checked,
 others are; what others would be told is told to nobody.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from substrate.effects import Again, Effect
+from substrate.errors import RuleBroken
 from substrate.messages import Claim, Idle
 from substrate.operations import Change, Context, View
 from substrate.operations.buckets import state_file
 from substrate.operations.intake import claim
 from substrate.reference import arrivals
 from substrate.state import State
-from substrate.writer import Again, Effect, Writer
+from substrate.writer import Writer
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry
@@ -48,7 +50,7 @@ class Desk(Writer):
 
     def carry(self, change: Change) -> None:
         """Make a commit of it; every so often all of them are made durable. Raises SubstrateError."""
-        self._heed(self._commit(change, self._import))
+        self._heed(self._checked(change))
         self._uncounted += 1
         if self._uncounted >= BATCH:
             self.settle_down()
@@ -116,6 +118,11 @@ class Desk(Writer):
         """Buckets close by a clock that never goes back, so no id is forgotten before its time."""
         self._filed_up_to = max(self._filed_up_to, min(when, self._import.wall))
         return self.context(self._filed_up_to)
+
+    def _checked(self, change: Change) -> Iterator[Effect]:
+        broken = yield from self._commit(change, self._import)
+        if broken is not None:
+            raise RuleBroken(broken.rule, broken.path, broken.value)
 
     def _heed(self, effects: Iterable[Effect]) -> None:
         """Seal when it is due. Runs are folded away as they end; merging is left to the host."""
