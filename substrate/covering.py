@@ -5,6 +5,8 @@ goes on from it: the newest event that it knows must be there, with its hash. Wh
 history (a repository that was rolled back, another deployment's file), and all of it is built again.
 """
 
+import heapq
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -81,15 +83,15 @@ def _catch_up(file: DerivedFile, tree: Rooted, repository: str) -> None:
 
 def _built(path: Path | None, tree: Rooted, repository: str) -> DerivedFile:
     """A new file with every run in it. It has no name before it is whole and on disk."""
-    runs = sorted({*runlog.run_ids(tree), *runlog.run_ids(tree, layout.SEALED)}, key=run_ordinal)
-    if len(runs) > _MANY:
-        _log.warning("%s: indexing %d runs; this is done once", path, len(runs))
+    count = sum(1 for _ in _all(tree))
+    if count > _MANY:
+        _log.warning("%s: indexing %d runs; this is done once", path, count)
     aside = None if path is None else path.with_name(path.name + ".new")
     if aside is not None:
         aside.unlink(missing_ok=True)
     file = DerivedFile(aside, fresh=True)
     try:
-        file.put(_told(file, tree, _counted(path, runs), lambda _run: None), stamp_of(tree, repository))
+        file.put(_told(file, tree, _counted(path, _all(tree), count), lambda _run: None), stamp_of(tree, repository))
     except BaseException:
         file.close()
         if aside is not None:
@@ -106,10 +108,16 @@ def _built(path: Path | None, tree: Rooted, repository: str) -> DerivedFile:
     return DerivedFile(path)
 
 
-def _counted(path: Path | None, runs: list[RunId]) -> Iterator[RunId]:
+def _all(tree: Tree) -> Iterator[RunId]:
+    """Every run, oldest first; none of them is kept in memory. One that is half sealed lies in both places."""
+    roots = (runlog.oldest_first(tree, root) for root in (layout.RUNS, layout.SEALED))
+    return (run for run, _ in itertools.groupby(heapq.merge(*roots, key=run_ordinal)))
+
+
+def _counted(path: Path | None, runs: Iterable[RunId], count: int) -> Iterator[RunId]:
     for number, run in enumerate(runs):
         if number and number % _NEWS == 0:
-            _log.warning("%s: %d of %d runs are indexed", path, number, len(runs))
+            _log.warning("%s: %d of %d runs are indexed", path, number, count)
         yield run
 
 

@@ -24,9 +24,14 @@ def list_runs(
     queued: Mapping[RunId, Entry],
     subject: Callable[[int], str],
     line: Callable[[RunId], RunLine],
+    *,
     limit: int,
+    before: RunId | None = None,
 ) -> tuple[RunLine, ...]:
-    """Runs that have begun, and those whose first mail is queued (``queued``); ``line`` tells of one that has begun."""
+    """Runs that have begun, and those whose first mail is queued (``queued``); ``line`` tells of one that has begun.
+
+    With ``before`` only those older than that one.
+    """
     ids = heapq.merge(
         sorted(queued, key=run_ordinal, reverse=True),
         runlog.newest_first(tree, layout.RUNS),
@@ -35,7 +40,8 @@ def list_runs(
         reverse=True,
     )
     found: list[RunLine] = []
-    for run in itertools.islice(_once(ids), limit):
+    older = ids if before is None else _older(ids, run_ordinal(before))
+    for run in itertools.islice(_once(older), limit):
         entry = queued.get(run)
         if entry is not None and not runlog.is_there(tree, run):
             found.append(_waits(run, entry, subject(entry.arrival)))
@@ -76,6 +82,10 @@ def _waits(run: RunId, entry: Entry, subject: str) -> RunLine:
         subject=subject,
         waiting=waiting_on(fold.Absent()),
     )
+
+
+def _older(runs: Iterable[RunId], ordinal: int) -> Iterator[RunId]:
+    return itertools.dropwhile(lambda run: run_ordinal(run) >= ordinal, runs)
 
 
 def _once(runs: Iterable[RunId]) -> Iterator[RunId]:

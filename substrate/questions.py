@@ -61,7 +61,7 @@ def answer(index: Index, question: Question) -> Value | Refused:
         case ReadRejected():
             return kept.rejected(index, index.address, index.state, question)
         case ReadRuns():
-            return read_runs(index, question.limit)
+            return read_runs(index, question)
         case ReadDeadlines():
             return read_deadlines(index, question)
         case _:
@@ -93,9 +93,10 @@ def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | R
     return Refused("no-blob", f"{run} has no blob or mail {sha256[:80]}") if found is None else found
 
 
-def read_runs(index: Index, limit: int) -> tuple[RunLine, ...]:
+def read_runs(index: Index, question: ReadRuns) -> tuple[RunLine, ...]:
     """Runs, newest first: those that have begun, and those whose first mail is queued."""
-    return list_runs(index, starting(index.queue.values()), index.subject, index.line, limit)
+    queued = starting(index.queue.values())
+    return list_runs(index, queued, index.subject, index.line, limit=question.limit, before=question.before)
 
 
 def read_deadlines(index: Index, question: ReadDeadlines) -> Deadlines:

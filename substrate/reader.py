@@ -83,7 +83,7 @@ class Reader:
     def runs(self, limit: int = 1000) -> tuple[RunLine, ...]:
         """Runs, newest first, those among them whose first mail is still queued."""
         queued = {line.entry.run: line.entry for line in self.queue() if line.entry.starts and line.place != "hold"}
-        return list_runs(self._view, queued, self._subject, self._told, limit)
+        return list_runs(self._view, queued, self._subject, self._told, limit=limit)
 
     def run(self, run: RunId) -> Known:
         """A run's state and its newest seq. Raises NoSuchRun."""

@@ -291,9 +291,10 @@ class ReadBlob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRuns:
-    """Runs, newest first. Value: tuple of ``RunLine``."""
+    """Runs, newest first, from the one after ``before`` on. Value: tuple of ``RunLine``."""
 
     limit: int = 1000
+    before: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

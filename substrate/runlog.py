@@ -78,6 +78,13 @@ def run_ids(tree: Tree, root: str = layout.RUNS) -> list[RunId]:
     return sorted(found, key=run_ordinal)
 
 
+def oldest_first(tree: Tree, root: str) -> Iterator[RunId]:
+    """The runs below ``runs`` or ``sealed``, oldest first; read as far as it is asked."""
+    by_leaf = itertools.groupby(leaves(tree, root), key=lambda leaf: leaf[0])
+    for _, entries in by_leaf:
+        yield from sorted((RunId(name) for _, name in entries if name.startswith("run_")), key=run_ordinal)
+
+
 def newest_first(tree: Tree, root: str) -> Iterator[RunId]:
     """The runs below ``runs`` or ``sealed``, newest first; read as far as it is asked."""
     for _, names in leaves_newest_first(tree, root):

@@ -274,6 +274,8 @@ def test_runs_are_listed_newest_first_and_no_run_is_read_for_it() -> None:
     ]
     assert lines[0].state == "queued"
     assert lines[4].subject == "about m68@x"
+    paged = [answer(desk.index, ReadRuns(limit=1, before=lines[at].run)) for at in range(5)]
+    assert [line for page in paged for line in page] == list(lines[1:]), "a list in portions is the same list"
     watched = Watched(desk)
     index = Index(watched, ADDRESS, desk.limits, open_derived(None, desk.tree, REPOSITORY))
     watched.seen.clear()

@@ -44,6 +44,8 @@ from waypost.shell import ActorBroken, request
 
 TIMEOUT = 30.0
 """Seconds until an answer is given up."""
+_PORTION = 128
+"""Runs that the deployment's writer tells of in one turn: some 10 ms."""
 
 
 class Live:
@@ -76,8 +78,16 @@ class Live:
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
-        found: tuple[RunLine, ...] = self._forward(deployment, ReadRuns(limit=limit))
-        return found
+        found: list[RunLine] = []
+        while len(found) < limit:
+            # A portion at a time: what else the deployment has to write doesn't wait for the whole list.
+            before = found[-1].run if found else None
+            question = ReadRuns(limit=min(_PORTION, limit - len(found)), before=before)
+            portion: tuple[RunLine, ...] = self._forward(deployment, question)
+            found += portion
+            if len(portion) < question.limit:
+                break
+        return tuple(found)
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq."""
