@@ -103,7 +103,7 @@ class Sorted:
     outbox: dict[str, tuple[Place, bytes]] = field(default_factory=dict)
     gone_outbox: dict[str, Place] = field(default_factory=dict)
     single: dict[str, bytes] = field(default_factory=dict)
-    """``format``, ``state`` and ``watermark``, by kind."""
+    """``format``, ``state``, ``watermark`` and ``epoch``, by kind."""
     others: dict[str, Place] = field(default_factory=dict)
     gone_others: dict[str, Place] = field(default_factory=dict)
     found: list[Broken] = field(default_factory=list)
@@ -194,7 +194,7 @@ def _put(made: Sorted, path: str, place: Place, data: bytes) -> None:  # noqa: C
             made.mails[place.number or 0] = data
         case "outbox":
             made.outbox[path] = place, data
-        case "format" | "state" | "watermark":
+        case "format" | "state" | "watermark" | "epoch":
             made.single[place.kind] = data
         case _:
             made.others[path] = place

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from substrate import layout
+from substrate.epoch import decode_epoch
 from substrate.operations.buckets import Watermark, watermark
 from substrate.rules.commit import Before, Ground, Sorted
 from substrate.rules.table import Broken, broken
@@ -15,6 +16,8 @@ from substrate.state import State, decode_format, decode_state
 from waypost.model.errors import Invalid
 
 _RISING = ("generation", "run", "arrival", "outbox", "bucket", "rejected")
+_IMPORTED = "import"
+"""Why a deployment is held that came to be by an import, which begins no epoch."""
 _watermarks = msgspec.json.Decoder(Watermark)
 
 
@@ -74,15 +77,24 @@ def marked(before: Before, made: Sorted, after: State, ground: Ground) -> Iterat
         yield broken("watermark", path, f"{new.first + len(new.closed)} buckets are closed, open is {after.bucket}")
 
 
-def formatted(before: Before, made: Sorted) -> Iterator[Broken]:
-    """``format.json`` says for ever what a repository is; only the epoch may rise."""
-    raw = made.single.get("format")
-    if raw is None:
+def formatted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
+    """``format.json`` says for ever what a repository is; the epoch rises, with the record of it, and then holds."""
+    raw, told = made.single.get("format"), made.single.get("epoch")
+    if after.held not in {"", _IMPORTED, before.state.held} and told is None:
+        yield broken("format", layout.STATE, f"held for {after.held}, and no epoch begins")
+    if raw is None and told is None:
         return
     try:
-        old, new = decode_format(before.read(layout.FORMAT) or b""), decode_format(raw)
+        old, new = decode_format(before.read(layout.FORMAT) or b""), decode_format(raw or b"")
     except Invalid as bad:
         yield broken("record", layout.FORMAT, bad.message)
         return
-    if new != old and new != msgspec.structs.replace(old, epoch=old.epoch + 1):
-        yield broken("format", layout.FORMAT, raw.decode("utf-8", "replace"))
+    if new.epoch <= old.epoch or msgspec.structs.replace(new, epoch=old.epoch) != old:
+        yield broken("format", layout.FORMAT, (raw or b"").decode("utf-8", "replace"))
+    try:
+        epoch = decode_epoch(told or b"")
+    except Invalid as bad:
+        yield broken("record", layout.EPOCH, bad.message)
+        return
+    if epoch.epoch != new.epoch or epoch.why != after.held:
+        yield broken("format", layout.EPOCH, f"epoch {epoch.epoch} by {epoch.why}, held for {after.held or 'nothing'}")

@@ -58,7 +58,7 @@ def judge_all(before: Before, commit: Commit, ground: Ground) -> Verdict:
     found += outgoing(before, made, after, told)
     found += counted(before, made, after)
     found += marked(before, made, after, ground)
-    found += formatted(before, made)
+    found += formatted(before, made, after)
     found += _others(before, made, ground)
     return Verdict(tuple(found), {each.run: each.known for each in logs}, after)
 
@@ -123,7 +123,7 @@ def _authored(commit: Commit, made: Sorted) -> Iterator[Broken]:
 def _others(before: Before, made: Sorted, ground: Ground) -> Iterator[Broken]:
     """Mail stays for ever; so do the single files; the rest is bounded."""
     for path, place in made.gone_others.items():
-        if place.kind in {"mail", "format", "state", "watermark"}:
+        if place.kind in {"mail", "format", "state", "watermark", "epoch", "signer"}:
             yield broken("write-once" if place.kind == "mail" else "missing", path, "it was taken away")
     for arrival, raw in made.mails.items():
         path = layout.mail_path(arrival)

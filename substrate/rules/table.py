@@ -90,7 +90,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
     "counts": (
         Rule("ordinals", "Ordinals only rise, by as many as are given; none is given twice.", "storage §1"),
         Rule("generation", "A generation is the newest that was begun, and rises by one.", "storage §4"),
-        Rule("format", "format.json stays, but for an epoch that rises by one.", "storage §1, §3"),
+        Rule("format", "format.json stays, but for an epoch that begins, is recorded, and holds.", "storage §3"),
     ),
     "authors": (
         Rule("author", "Each principal writes what the table of principals lets it write.", "storage §4"),

@@ -373,6 +373,9 @@ CORRUPTIONS: tuple[Corruption, ...] = (
         lambda w: w.append(ev.RunResumed(generation=Generation(9)), author="supervisor"),
     ),
     Corruption("another repository id", "format", lambda _: _format(repository="another")),
+    Corruption("an epoch without its record", "record", lambda _: _format(epoch=2)),
+    Corruption("another deployment", "format", lambda _: _format(deployment="other")),
+    Corruption("held without an epoch", "format", lambda w: Bad(puts=w.counts(held="restore"))),
     Corruption("another address", "format", lambda _: _format(address="x@example.com")),
     # --- who ---
     Corruption("a commit by nobody we know", "author", lambda w: w.append(started(50), author="reader")),
