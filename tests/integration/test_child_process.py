@@ -334,6 +334,12 @@ def test_sigterm_ends_the_child_at_once(start: Start) -> None:
         assert host.terminate() == 0
 
 
+def another_run(host: ScriptedHost) -> RunStart:
+    """The start of a run whose grants were never brought: who sent it skipped the barrier (storage §5)."""
+    run = "run_9_0000000000000009"
+    return RunStart(run=run, definition="0" * 64, last_seq=1, grants=host.log.grants, repository=host.log.repository)
+
+
 @pytest.mark.parametrize(
     ("break_rule", "words"),
     [
@@ -341,6 +347,7 @@ def test_sigterm_ends_the_child_at_once(start: Start) -> None:
         (lambda host: host.send(AppendResponse(id=99)), "isn't under way"),
         (lambda host: host.send(EventsCommitted(run=host.log.run, events=(b"{}",))), "not an event"),
         (lambda host: host.send(EventsCommitted(run=host.log.run, events=host.log.raw[:1])), "came after"),
+        (lambda host: host.send(another_run(host)), "grants that this child wasn't told of"),
     ],
 )
 def test_a_host_that_breaks_a_rule_ends_the_child(
