@@ -43,7 +43,7 @@ def test_a_value_with_a_bare_cr_stays_one_value() -> None:
         (b'{"amount": 12}', "not a mail"),
         (b"\x89PNG\r\n\x1a\nabc", "not a mail"),
         (b"import os: x\ndef f():\n    pass\n", "not a mail"),
-        (b"Subject: " + b"x" * 200, "bytes, and at most 200"),
+        (b"Subject: " + b"x" * 200, "over 200 bytes"),
         (b"From: a@b\nX: " + b"y\n " * (HEADER_LIMIT // 2) + b"\n\n", "header"),
         (b"Message-ID: <" + b"i" * ID_LIMIT + b">\n\nhi", "Message-ID"),
     ],

@@ -104,7 +104,7 @@ def malformed(raw: bytes, *, limit: int) -> str | None:
     if not raw:
         return "the mail is empty (0 bytes); send a message with header fields, an empty line and a text"
     if len(raw) > limit:
-        return f"the mail has {len(raw)} bytes, and at most {limit} are taken; send large files another way"
+        return f"the mail is over {limit} bytes, the most that is taken; send large files another way"
     head = block(lines(raw))
     if head.cut:
         return f"the mail's header goes on for more than {HEADER_LIMIT} bytes; send it with fewer or shorter fields"
