@@ -166,6 +166,16 @@ class BadNote(SubstrateError):
         self.file, self.why = file, why
 
 
+class NothingToSalvage(SubstrateError):
+    """No commit of the repository has a tree that can be read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path}: no commit in it can be read", hint="restore it from a backup; nothing was copied, nothing changed"
+        )
+        self.path = path
+
+
 class NoSuchRun(SubstrateError):
     """The repository holds no run of this id."""
 
@@ -176,6 +186,18 @@ class NoSuchRun(SubstrateError):
 
 class Unsigned(Damaged):
     """A head that this host's key has not signed stands where one of ours must: the host never builds on it."""
+
+
+class NotInHistory(SubstrateError):
+    """A commit that was asked for isn't one of this repository's history."""
+
+    def __init__(self, path: str, commit: str) -> None:
+        super().__init__(
+            f"{path}: commit {commit[:80]!r} is not in its history",
+            hint="`git log refs/heads/log` in it lists those that are sealed",
+        )
+        self.path = path
+        self.commit = commit
 
 
 def _deployment(path: str) -> str:

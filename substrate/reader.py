@@ -1,7 +1,7 @@
 """Read-only views of a repository, with or without a host at work on it: nothing on disk is touched.
 
-A ``Reader`` stands at one moment, the last durable flush when it was opened (storage §3, readers); open another to see
-what came later. Live and sealed runs read alike.
+A ``Reader`` stands at one commit: the last durable flush when it was opened (storage §3, readers), or one that is
+named; open another to see what came later. Live and sealed runs read alike.
 """
 
 import functools
@@ -58,12 +58,12 @@ class Reader:
         self._sealed = functools.lru_cache(maxsize=1)(functools.partial(runlog.sealed_events, view))
 
     @classmethod
-    def open(cls, path: str | Path, key: PublicKey) -> "Reader":
-        """Look at a repository; ``key`` is the host's, which must have signed it.
+    def open(cls, path: str | Path, key: PublicKey, at: str | None = None) -> "Reader":
+        """Look at a repository; ``key`` is the host's, which must have signed it. ``at``: a commit, 40 hex digits.
 
-        Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned, OSError.
+        Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned, NotInHistory, OSError.
         """
-        return cls(open_readonly(path, key))
+        return cls(open_readonly(path, key, at))
 
     def facts(self) -> Facts:
         """What the repository is and how far it reaches."""

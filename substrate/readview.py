@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from substrate import state
-from substrate.errors import Damaged
+from substrate.errors import Damaged, NotInHistory
+from substrate.flush import Trailer, parse_trailer
 from substrate.folder import Folder
 from substrate.keys import PublicKey
 from substrate.objects import Kind, parse_commit
@@ -21,14 +22,19 @@ _TRIES = 5
 
 
 class ReadView:
-    """A repository as of its last durable flush. Memory: the objects of the journals, at most some 8 MB as a rule."""
+    """A repository as of one commit, for ever: the last durable flush when it was opened, or an older commit.
 
-    def __init__(self, path: str, found: Inspected) -> None:
+    Nothing that the writer does afterwards shows: what was in journals is in memory here (some 8 MB at most, as a
+    rule), and what was in packs is found in the packs that replace them.
+    """
+
+    def __init__(self, path: str, found: Inspected, at: str | None = None) -> None:
+        """Raises NotInHistory."""
         self.path = path
         self.format: state.Format = found.format
         self.repository_id = found.format.repository
         self.flush_number = found.plan.head.number
-        """Of the last flush that counts."""
+        """Of the last flush up to this commit."""
         self.flush_hash = found.plan.head.hash
         """Of that flush, 64 hex digits."""
         self.sealed_number = found.tip.number
@@ -39,13 +45,31 @@ class ReadView:
         for step in found.plan.steps:
             if isinstance(step, Keep):
                 self._overlay.update(step.scan.objects)
+        if at is not None:
+            self._go_back(at)
         root = parse_commit(self.object(Kind.COMMIT, self._head)).tree
         self._trees = Trees(lambda oid: self.object(Kind.TREE, oid), root)
 
     @property
     def head(self) -> str:
-        """The head of the last flush that counts, 40 hex digits."""
+        """The commit that is shown, 40 hex digits."""
         return self._head.hex()
+
+    def _go_back(self, at: str) -> None:
+        """Stand at an older commit. The signed head stands for all before it, so the way goes from parent to parent."""
+        oid: bytes | None = self._head
+        while oid is not None and oid.hex() != at:
+            oid = parse_commit(self.object(Kind.COMMIT, oid)).parent
+        if oid is None:
+            raise NotInHistory(self.path, at)
+        self._head = oid
+        trailer: Trailer | None = None
+        while oid is not None and trailer is None:
+            commit = parse_commit(self.object(Kind.COMMIT, oid))
+            trailer, oid = parse_trailer(commit.message), commit.parent
+        self.flush_number, self.flush_hash = (
+            (0, self.repository_id) if trailer is None else (trailer.number, trailer.hash)
+        )
 
     def read(self, path: str) -> bytes | None:
         """A file's bytes; None where there is no file. Raises Damaged."""
@@ -71,22 +95,22 @@ class ReadView:
         return found[1] if found is not None and found[0] is kind else self._objects.read(kind, oid)
 
 
-def open_readonly(path: str | Path, key: PublicKey) -> ReadView:
-    """Look at a repository without being its host.
+def open_readonly(path: str | Path, key: PublicKey, at: str | None = None) -> ReadView:
+    """Look at a repository without being its host, as of its last durable flush or of the commit ``at``.
 
-    Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned, OSError. A host that starts or stops in
-    the same moment is waited out.
+    Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned, NotInHistory, OSError. A host that starts or
+    stops in the same moment is waited out.
     """
     folder = Folder(str(path))
     for _ in range(_TRIES - 1):
         # Journals may become packs between two of our looks; what is really damaged still is at the last one.
         with contextlib.suppress(FileNotFoundError, Damaged):
-            return _look(folder, key)
-    return _look(folder, key)
+            return _look(folder, key, at)
+    return _look(folder, key, at)
 
 
-def _look(folder: Folder, key: PublicKey) -> ReadView:
-    return ReadView(folder.path, inspect(folder, key, _durable_bytes, keep=True))
+def _look(folder: Folder, key: PublicKey, at: str | None) -> ReadView:
+    return ReadView(folder.path, inspect(folder, key, _durable_bytes, keep=True), at)
 
 
 def _durable_bytes(path: str) -> bytes:
