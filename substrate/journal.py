@@ -1,7 +1,8 @@
 """The journal: a pack in progress, appended to once per flush.
 
 What is added is visible at once and durable when ``write`` has returned; a flush is one write and one sync, whatever it
-holds. Memory: the index of the objects since the last seal, and the objects of the present flush.
+holds. Memory: the index of the objects since the last seal, the objects of the present flush, and 256 KiB of blobs
+before it: the events that a run's next segment is made of are read from there.
 """
 
 import errno
@@ -26,6 +27,8 @@ _TREE = Kind.TREE
 _DELTA_DEPTH = 24
 _DELTA_WORTH = 120
 """Bytes of a tree below which a delta saves nothing."""
+_FRESH = 256 * 1024
+"""Bytes of blobs beyond which a flush forgets those that it has made durable."""
 _AHEAD = 64 * 1024
 """Bytes of zeros that are written ahead of what the journal holds, so many at a time.
 
@@ -49,6 +52,7 @@ class Journal:
         self._buffer: list[bytes] = []
         self._written: dict[bytes, _Written] = {}
         self._fresh: dict[bytes, bytes] = {}
+        self._fresh_bytes = 0
 
     @classmethod
     def allocate(cls, disk: Disk, folder: Folder, number: int, room: int) -> "Journal":
@@ -114,6 +118,7 @@ class Journal:
             self._append(oid, pack.whole(kind, data, compress=compress))
             if kind is Kind.BLOB:
                 self._fresh[oid] = data
+                self._fresh_bytes += len(data)
         return oid
 
     def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base | None]:
@@ -160,7 +165,9 @@ class Journal:
             raise
         self.end = self._offset
         self._buffer.clear()
-        self._fresh.clear()
+        if self._fresh_bytes > _FRESH:
+            self._fresh.clear()
+            self._fresh_bytes = 0
 
     def finish(self) -> str:
         """Turn the file into a finished pack, durable; the pack's name. Raises OSError. Nothing is added after that."""
