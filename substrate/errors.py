@@ -154,6 +154,14 @@ class BranchLocked(SubstrateError):
         self.lock = lock
 
 
+class BadReceipt(SubstrateError):
+    """A file that is no receipt."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: not a receipt: {why}", hint="name a file that `waypost receipt` has written")
+        self.path, self.why = path, why
+
+
 class BadNote(SubstrateError):
     """The file that remembers a repository's head can't be read."""
 
@@ -206,6 +214,17 @@ def _deployment(path: str) -> str:
 
 def _short(head: str) -> str:
     return " ".join(head.split()[:2])
+
+
+class UnsignedBranch(Unsigned):
+    """Somebody else has put commits on top of what this host has signed."""
+
+    def __init__(self, path: str, ref: str, commit: str) -> None:
+        super().__init__(ref, "the branch names a commit that this host's key has not signed", heads=(commit,))
+        self.hint = (
+            f"`git --git-dir {shlex.quote(path)} log` shows whose it is; put the branch back yourself, or set the "
+            f"commit aside with `waypost accept-rollback {_deployment(path)}` while no host runs"
+        )
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from substrate.disk import Disk
 from substrate.epoch import Noted, decode_epoch, decode_noted, encode
 from substrate.errors import BadNote, RepositoryGone, RolledBack
 from substrate.folder import Folder
-from substrate.keys import PublicKey
 from substrate.opening import Inspected, in_history
 from substrate.readview import open_readonly
 from substrate.recovery import Keep
 from substrate.scan import Head
+from substrate.signers import Verifier
 from waypost.model.errors import Invalid
 
 _log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Heads:
         if noted is not None:
             raise RepositoryGone(path, str(noted))
 
-    def admit(self, folder: Folder, key: PublicKey, found: Inspected) -> None:
+    def admit(self, folder: Folder, key: Verifier, found: Inspected) -> None:
         """Let a start go on with what was found, and note how far that goes, before anything is changed.
 
         Raises RolledBack, BadNote, Damaged, OSError.
@@ -113,7 +113,7 @@ def holds(found: Inspected, noted: Noted) -> bool:
     return noted.flush <= found.tip.number and in_history(found.objects, found.tip, Head(noted.flush, oid, noted.hash))
 
 
-def _accepted(folder: Folder, key: PublicKey, noted: Noted) -> bool:
+def _accepted(folder: Folder, key: Verifier, noted: Noted) -> bool:
     """Whether this very loss was accepted already, by an epoch that the host has signed."""
     raw = open_readonly(folder.path, key).read(layout.EPOCH)
     try:

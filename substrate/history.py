@@ -13,8 +13,10 @@ from typing import Protocol
 from substrate.errors import BadObject
 from substrate.flush import Trailer, parse_trailer
 from substrate.objects import Commit, Kind, parse_commit
+from substrate.signers import Signed, signature_of
 
 _LINE = re.compile(rb"(?:100644|40000) [^\0/]+\0[\s\S]{20}")
+_COMMITTER = re.compile(rb"(waypost host <[^>]*>) [0-9]+ \+0000\Z")
 _CACHE = 512
 
 Lines = frozenset[bytes]
@@ -31,12 +33,17 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A commit on the way: its id, its tree, the trailer if it is a head, and what is wrong with it by itself."""
+    """A commit on the way: its id, its tree, the trailer if it is a head, and what is wrong with it by itself.
+
+    ``committer`` as the commit has it, without the time; ``signed`` is a head's signature.
+    """
 
     oid: bytes
     tree: bytes
     trailer: Trailer | None
     faults: tuple[str, ...]
+    committer: bytes
+    signed: Signed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +59,23 @@ def back_to_the_start(objects: Objects, tip: bytes, judge: "Judge") -> list[Step
     """Every commit from the first one to ``tip``. Raises Damaged, BadObject where the row breaks off."""
     steps: list[Step] = []
     oid: bytes | None = tip
+    committers: dict[bytes, bytes] = {}
     while oid is not None:
         commit = parse_commit(objects.object(Kind.COMMIT, oid))
         trailer = parse_trailer(commit.message)
-        steps.append(Step(oid, commit.tree, trailer, judge(commit, trailer)))
+        signed = None if trailer is None else signature_of(commit.payload, commit.signature)
+        match = _COMMITTER.match(commit.committer)
+        committer = committers.setdefault(match[1], match[1]) if match else b""
+        steps.append(Step(oid, commit.tree, trailer, judge(commit), committer, signed))
         oid = commit.parent
     steps.reverse()
     return steps
 
 
 class Judge(Protocol):
-    """Says what is wrong with a commit by itself: identities, signature."""
+    """Says what is wrong with a commit by itself."""
 
-    def __call__(self, commit: Commit, trailer: Trailer | None) -> tuple[str, ...]:
+    def __call__(self, commit: Commit) -> tuple[str, ...]:
         """The faults, in words."""
         ...
 

@@ -30,7 +30,7 @@ class Journals:
         *,
         ref: str | None,
         held: tuple[str, ...],
-        note: Callable[[], None] = lambda: None,
+        note: Callable[[], None] | None = None,
     ) -> None:
         """``note`` is called before the branch moves to the newest durable head."""
         self.ref = ref
@@ -129,7 +129,8 @@ class Journals:
     def _move(self, head: str) -> None:
         if not self._held:
             return
-        self._note()
+        if self._note is not None:
+            self._note()
         if not move_ref(self._disk, self._folder, self.ref, head):
             _log.warning("%s: another program holds the lock of the branch; the seal waits", self._folder.path)
             return

@@ -15,17 +15,17 @@ import msgspec
 
 from substrate import layout, pack, state
 from substrate.disk import Disk
-from substrate.errors import BadObject, Damaged, NewerFormat, NotARepository, Unsigned
+from substrate.errors import BadObject, Damaged, NewerFormat, NotARepository, UnsignedBranch
 from substrate.flush import parse_trailer
 from substrate.folder import REF, Folder
 from substrate.journal import copy, finish
-from substrate.keys import PublicKey
 from substrate.merge import finish_merges
 from substrate.objects import Kind, parse_commit, parse_tree
 from substrate.recovery import Drop, Keep, Plan, decide
 from substrate.scan import Head, Scan, head_of, scan
 from substrate.seal import clear_leftovers, move_ref, name_pack, publish
 from substrate.sealed import SealedObjects
+from substrate.signers import Verifier
 from waypost.model.errors import Invalid
 
 _log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Recovered:
     next_journal: int
 
 
-def inspect(folder: Folder, key: PublicKey, read: Callable[[str], bytes], *, keep: bool = False) -> Inspected:
+def inspect(folder: Folder, key: Verifier, read: Callable[[str], bytes], *, keep: bool = False) -> Inspected:
     """Find out what counts, changing nothing; ``read`` gives a journal's bytes, ``keep`` keeps its objects.
 
     Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned.
@@ -72,7 +72,7 @@ def inspect(folder: Folder, key: PublicKey, read: Callable[[str], bytes], *, kee
     return Inspected(known, objects, tip, plan, journals)
 
 
-def recover(folder: Folder, key: PublicKey, disk: Disk, admit: Callable[[Inspected], None] | None = None) -> Recovered:
+def recover(folder: Folder, key: Verifier, disk: Disk, admit: Callable[[Inspected], None] | None = None) -> Recovered:
     """Bring a repository in order after whatever ended its last host. Raises as ``inspect``, and OSError.
 
     ``admit`` is told what was found before anything is changed, and may raise.
@@ -113,7 +113,7 @@ def in_history(objects: SealedObjects, tip: Head, head: Head) -> bool:
     return oid is not None
 
 
-def _tip(folder: Folder, objects: SealedObjects, key: PublicKey) -> Head:
+def _tip(folder: Folder, objects: SealedObjects, key: Verifier) -> Head:
     ref = folder.read_ref()
     if ref is None:
         raise Damaged(folder.ref, "the branch is missing; this is never taken for a new, empty repository")
@@ -123,7 +123,7 @@ def _tip(folder: Folder, objects: SealedObjects, key: PublicKey) -> Head:
     except BadObject:  # A merge, for one: nothing that we ever wrote.
         head = None
     if head is None:
-        raise Unsigned(folder.ref, "the branch names a commit that this host's key has not signed", heads=(ref,))
+        raise UnsignedBranch(folder.path, folder.ref, ref)
     return head
 
 

@@ -12,10 +12,10 @@ from substrate import state
 from substrate.errors import Damaged, NotInHistory
 from substrate.flush import Trailer, parse_trailer
 from substrate.folder import Folder
-from substrate.keys import PublicKey
 from substrate.objects import Kind, parse_commit
 from substrate.opening import Inspected, inspect
 from substrate.recovery import Keep
+from substrate.signers import Verifier
 from substrate.trees import Trees
 
 _TRIES = 5
@@ -95,7 +95,7 @@ class ReadView:
         return found[1] if found is not None and found[0] is kind else self._objects.read(kind, oid)
 
 
-def open_readonly(path: str | Path, key: PublicKey, at: str | None = None) -> ReadView:
+def open_readonly(path: str | Path, key: Verifier, at: str | None = None) -> ReadView:
     """Look at a repository without being its host, as of its last durable flush or of the commit ``at``.
 
     Raises NotARepository, NewerFormat, Damaged, ForeignJournal, Unsigned, NotInHistory, OSError. A host that starts or
@@ -109,7 +109,7 @@ def open_readonly(path: str | Path, key: PublicKey, at: str | None = None) -> Re
     return _look(folder, key, at)
 
 
-def _look(folder: Folder, key: PublicKey, at: str | None) -> ReadView:
+def _look(folder: Folder, key: Verifier, at: str | None) -> ReadView:
     return ReadView(folder.path, inspect(folder, key, _durable_bytes, keep=True), at)
 
 

@@ -39,6 +39,7 @@ from substrate.objects import (
 )
 from substrate.opening import Recovered, read_format, recover
 from substrate.sealed import SealedObjects
+from substrate.signers import Verifier
 from substrate.trees import Trees
 from waypost.model.limits import DEFAULT, Limits
 
@@ -72,7 +73,7 @@ class Store:
         """Of the last durable flush."""
         self.pending = 0
         """Commits that are visible and not yet durable."""
-        self._key, self._disk, self._limits, self._heads = key, disk, limits, heads
+        self._key, self._disk, self._limits = key, disk, limits
         self._broken: str | None = None
         self._writing = _Writing(self)
         self._position = 0
@@ -95,7 +96,7 @@ class Store:
             limits,
             ref=found.ref if found else None,
             held=found.held if found else (),
-            note=self._note,
+            note=None if heads is None else lambda: heads.note(self.reached),
         )
         with self._writing:
             self._journals.begin(found.next_journal if found else 1)
@@ -149,16 +150,19 @@ class Store:
         disk: Disk | None = None,
         limits: Limits = DEFAULT,
         heads: Heads | None = None,
+        trusted: Verifier | None = None,
     ) -> "Store":
         """Recover the repository and open it for writing; only under the host's lock.
 
-        ``heads`` remembers outside how far it got. Raises NotARepository, NewerFormat, Damaged, ForeignJournal,
+        ``heads`` remembers outside how far it got; ``trusted`` tells who may have signed what is there, by default
+        the key alone. Raises NotARepository, NewerFormat, Damaged, ForeignJournal,
         Unsigned, RolledBack, BadNote (nothing was changed), SecondWriter, FlushFailed.
         """
         folder, writer = Folder(str(path)), disk or Disk()
-        admit = None if heads is None else functools.partial(heads.admit, folder, key.public)
+        whose = trusted or key.public
+        admit = None if heads is None else functools.partial(heads.admit, folder, whose)
         with _disk_errors(folder.path):
-            found = recover(folder, key.public, writer, admit)
+            found = recover(folder, whose, writer, admit)
         return Store(
             folder, key=key, disk=writer, limits=limits, found=found, repository=found.format.repository, heads=heads
         )
@@ -352,11 +356,6 @@ class Store:
                 oid = moved if moved in moving else journal.add(Kind.BLOB, data, compress=compress)
                 self._trees.put(path, oid)
         return self._trees.write(journal)
-
-    def _note(self) -> None:
-        """Remember the newest durable head outside; asked for by a seal, before the branch moves."""
-        if self._heads is not None and self._head is not None:
-            self._heads.note(self.reached)
 
     def _check(self) -> None:
         if self._broken is not None:

@@ -6,39 +6,64 @@ is proved has an end: a history that was cut back to an older head looks whole, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from substrate import layout, runlog
+from substrate import layout, sshsig
 from substrate import state as files
+from substrate.epoch import Noted
 from substrate.errors import SubstrateError
-from substrate.flush import FlushHash, Trailer
-from substrate.history import Changed, Differ, Objects, Step, back_to_the_start
+from substrate.history import Objects, Step, back_to_the_start
 from substrate.keys import PublicKey
 from substrate.looking import look, seen
-from substrate.objects import Commit, Kind
+from substrate.objects import Commit
+from substrate.proof import Fault, Proof
+from substrate.receipt import Receipt
 from substrate.verify_runs import Counted, count_runs
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId
 
 _AUTHOR = re.compile(rb"(supervisor|workflow-process|hub) <\1@deployment\.waypost> [0-9]+ \+0000\Z")
-_KEPT = ("runs/", "sealed/", "mail/", "format.json")
-"""What is below these is written once: a commit may add it or take it away, never change it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong, where: a commit (40 hex digits) and a path, either of them empty where it doesn't apply."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A flush that must be in the history: told by a ``receipt``, or by what the host has noted outside.
+
+    ``signer`` is the raw key of a receipt's signature, None where it has no good one; a note isn't signed.
+    """
 
     what: str
-    commit: str = ""
-    path: str = ""
+    repository: str
+    epoch: int
+    flush: int
+    hash: str
+    signed: bool = True
+    signer: bytes | None = None
 
-    def __str__(self) -> str:
-        """One line for people."""
-        where = ", ".join(filter(None, (f"commit {self.commit[:12]}" if self.commit else "", self.path)))
-        return f"{where}: {self.what}" if where else self.what
+
+def by_receipt(receipt: Receipt) -> Expected:
+    """What a receipt asks for."""
+    return Expected(
+        what="the receipt",
+        repository=receipt.repository,
+        epoch=receipt.epoch,
+        flush=receipt.flush,
+        hash=receipt.hash,
+        signer=receipt.signer,
+    )
+
+
+def by_note(noted: Noted) -> Expected:
+    """What a host's own note asks for."""
+    return Expected(
+        what="what was noted here",
+        repository=noted.repository,
+        epoch=noted.epoch,
+        flush=noted.flush,
+        hash=noted.hash,
+        signed=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +84,10 @@ class Report:
     commits: int = 0
     events: int = 0
     runs: int = 0
+    signers: tuple[str, ...] = ()
+    """Fingerprints of the keys that signed, one after the other, each named by the one before."""
+    receipts: tuple[int, ...] = ()
+    """Flushes that receipts prove to be there."""
     faults: tuple[Fault, ...] = field(default=())
 
     @property
@@ -70,54 +99,60 @@ class Report:
     def reach(self) -> str:
         """How far the proof goes, in words."""
         signed = "" if self.pinned else "consistent, signer not pinned; "
-        return f"{signed}complete up to flush {self.last_flush}; a longer history may have existed"
+        upto = f"{signed}complete up to flush {self.last_flush}"
+        if not self.receipts:
+            return f"{upto}; a longer history may have existed"
+        newest = max(self.receipts)
+        if newest == self.last_flush:
+            return f"{upto}, as the receipt says"
+        return f"{upto}; the receipt proves flush {newest}, a longer history may have existed since"
 
 
-def verify(path: str | Path, key: PublicKey | None = None) -> Report:
-    """Check a repository, live or at rest, or a clone of one; ``key`` is the one that must have signed it.
+def verify(path: str | Path, key: PublicKey | None = None, expected: Sequence[Expected] = ()) -> Report:
+    """Check a repository, live or at rest, or a clone of one; ``key`` is one that must have signed it.
 
     Raises NotARepository when there is nothing to check. Everything else that is wrong is in the report.
     """
-    found = look(path, key)
+    # By the key that the newest commit names: it may be a later one of the row that the trusted key began.
+    found = look(path)
+    if found.signer is None and key is not None:
+        found = look(path, key)
     if found.signer is None:
         return Report(faults=(Fault("the newest commit is not signed", found.tip.hex()),))
     faults = [] if found.unread is None else [Fault(found.unread.message)]
-    return _report(found.objects, found.tip, found.signer, faults, pinned=key is not None)
+    return _report(found.objects, found.tip, key, faults, expected)
 
 
-def _report(objects: Objects, tip: bytes, signer: PublicKey, faults: list[Fault], *, pinned: bool) -> Report:
-    committer = re.compile(rb"waypost host <%s> [0-9]+ \+0000\Z" % re.escape(signer.fingerprint.encode()))
-
-    def judge(commit: Commit, trailer: Trailer | None) -> tuple[str, ...]:
-        found: list[str] = []
-        if not _AUTHOR.match(commit.author):
-            found.append("its author is no principal")
-        if not committer.match(commit.committer):
-            found.append("its committer is not this signer")
-        if trailer is not None and (commit.signature is None or not signer.verifies(commit.payload, commit.signature)):
-            found.append(f"the head of flush {trailer.number} is not signed by {signer.fingerprint}")
-        return tuple(found)
-
+def _report(
+    objects: Objects, tip: bytes, key: PublicKey | None, faults: list[Fault], expected: Sequence[Expected]
+) -> Report:
     steps: list[Step] = []
     known: files.Format | None = None
     counted = Counted()
-    proof = _Proof()
+    proof = Proof(objects, "")
+    receipts: tuple[int, ...] = ()
     try:
-        steps = back_to_the_start(objects, tip, judge)
+        steps = back_to_the_start(objects, tip, _judge)
         newest = seen(objects, steps[-1].tree)
         known = files.decode_format(newest.read(layout.FORMAT) or b"")
-        faults.extend(proof.faults_of(objects, steps, known.repository))
+        proof = Proof(objects, known.repository, frozenset((each.epoch, each.flush) for each in expected))
+        faults.extend(proof.faults_of(steps))
+        faults.extend(_trusted(proof, key))
+        for each in expected:
+            faults.extend(map(Fault, _met(proof, each, known.repository)))
+        receipts = tuple(each.flush for each in expected if each.signed)
         counted = count_runs(newest, known.repository)
         faults.extend(Fault(what, path=path) for what, path in counted.faults)
     except (SubstrateError, Invalid) as failure:
         faults.append(Fault(f"the check ends here: {failure.message}"))
+    signers = tuple(map(sshsig.fingerprint, proof.row.keys))
     return Report(
         repository=known.repository if known else "",
         deployment=known.deployment if known else "",
         address=known.address if known else "",
         epoch=known.epoch if known else 0,
-        signer=signer.fingerprint,
-        pinned=pinned,
+        signer=key.fingerprint if key is not None else (signers[-1] if signers else ""),
+        pinned=key is not None,
         flushes=proof.flushes,
         first_flush=proof.first,
         last_flush=proof.last,
@@ -125,91 +160,47 @@ def _report(objects: Objects, tip: bytes, signer: PublicKey, faults: list[Fault]
         commits=len(steps),
         events=counted.events,
         runs=counted.runs,
+        signers=signers,
+        receipts=receipts,
         faults=tuple(faults),
     )
 
 
-class _Proof:
-    """The row of flushes: numbers without a gap, each hash as the trees' differences give it."""
-
-    def __init__(self) -> None:
-        self.flushes = self.first = self.last = 0
-        self.hash = ""
-
-    def faults_of(self, objects: Objects, steps: list[Step], repository: str) -> Iterator[Fault]:
-        differ = Differ(objects)
-        running = FlushHash(repository)
-        before: bytes | None = None
-        for step in steps:
-            commit = step.oid.hex()
-            yield from (Fault(what, commit) for what in step.faults)
-            changes = list(differ.changes(before, step.tree))
-            yield from (Fault(what, commit, path) for what, path in _rewritten(changes))
-            yield from (Fault(what, commit, path) for what, path in _sealings(objects, before, changes))
-            running.commit(
-                {each.path: None if each.new is None else objects.object(Kind.BLOB, each.new) for each in changes}
-            )
-            before = step.tree
-            if step.trailer is not None:
-                yield from self._head(step.trailer, running.hexdigest(), commit)
-                running = FlushHash(step.trailer.hash)
-        if steps[-1].trailer is None:
-            yield Fault("the newest commit is the head of no flush: nobody has signed for it", steps[-1].oid.hex())
-
-    def _head(self, trailer: Trailer, found: str, commit: str) -> Iterator[Fault]:
-        if trailer.number != self.last + 1:
-            yield Fault(f"flush {trailer.number} stands where flush {self.last + 1} belongs", commit)
-        if trailer.hash != found:
-            yield Fault(f"flush {trailer.number} holds something else than was signed: its hash is {found}", commit)
-        self.first = self.first or trailer.number
-        self.last, self.hash = trailer.number, trailer.hash
-        self.flushes += 1
+def _judge(commit: Commit) -> tuple[str, ...]:
+    return () if _AUTHOR.match(commit.author) else ("its author is no principal",)
 
 
-def _rewritten(changes: list[Changed]) -> Iterator[tuple[str, str]]:
-    came = {_came(each.path.split("/")) for each in changes if each.old is None}
-    for each in changes:
-        if each.old is not None and each.path.startswith(_KEPT):
-            if each.new is not None:
-                yield "a file that is written once was changed", each.path
-            elif not _may_go(each.path, came):
-                yield "a record was taken away", each.path
+def _trusted(proof: Proof, key: PublicKey | None) -> Iterator[Fault]:
+    """A trusted key vouches for what it signed, for all before it, and for whom it named."""
+    if key is None or key.raw in proof.row.keys:
+        return
+    if key.raw in proof.row.earlier:
+        yield Fault(
+            f"{key.fingerprint} signed only what was before a restore; since then another host's key signs, "
+            f"{sshsig.fingerprint(proof.row.keys[-1])}, which it never named",
+            proof.head,
+        )
+    else:
+        yield Fault(
+            f"the head of flush {proof.last} is not signed by {key.fingerprint}, nor is any before it", proof.head
+        )
 
 
-def _may_go(path: str, came: set[tuple[str, str]]) -> bool:
-    """Whether the file moved in this commit: an event into a segment, a run into its sealed form."""
-    parts = path.split("/")
-    run = _run(parts)
-    if parts[0] != layout.RUNS:
-        return False
-    if "events" in parts and (run, "segment") in came:
-        return True
-    of_log = "events" in parts or "segments" in parts
-    return (run, "sealed log") in came or (not of_log and (run, "sealed") in came)
-
-
-def _came(parts: list[str]) -> tuple[str, str]:
-    """What a new file is to its run: (run, "segment", "sealed log", "sealed", or nothing of these)."""
-    if parts[0] == layout.SEALED:
-        return _run(parts), "sealed log" if parts[-1] == "events.jsonl" else "sealed"
-    return _run(parts), "segment" if "segments" in parts else ""
-
-
-def _run(parts: list[str]) -> str:
-    return next((part for part in parts if part.startswith("run_")), "")
-
-
-def _sealings(objects: Objects, before: bytes | None, changes: list[Changed]) -> Iterator[tuple[str, str]]:
-    """A run that was sealed in this commit must read as it read before, byte for byte."""
-    new = {each.path: each.new for each in changes if each.old is None}
-    for each in changes:
-        if each.path.startswith(f"{layout.RUNS}/") and each.new is None and "/events/" not in each.path:
-            moved = new.get(f"{layout.SEALED}/{each.path.partition('/')[2]}")
-            if "/segments/" not in each.path and moved != each.old:
-                yield "it is not in the sealed run as it was", each.path
-    for path, oid in new.items():
-        if path.startswith(f"{layout.SEALED}/") and path.endswith("/events.jsonl") and oid is not None:
-            run = RunId(path.split("/")[-2])
-            old = () if before is None else runlog.events(seen(objects, before), run)
-            if b"".join(raw + b"\n" for raw in old) != objects.object(Kind.BLOB, oid):
-                yield "the sealed log isn't the log that the run had", path
+def _met(proof: Proof, expected: Expected, repository: str) -> Iterator[str]:
+    """What is wrong by a flush that must be there."""
+    what, flush = expected.what, f"flush {expected.flush} of epoch {expected.epoch}"
+    found = proof.found.get((expected.epoch, expected.flush))
+    if expected.signed and expected.signer is None:
+        yield f"{what} has no good signature"
+    elif expected.signer is not None and not proof.row.knows(expected.signer):
+        yield f"{what} is signed by {sshsig.fingerprint(expected.signer)}, which signed nothing here"
+    elif expected.repository != repository:
+        yield f"{what} is for another repository, {expected.repository}"
+    elif found == expected.hash:
+        return
+    elif found is not None:
+        yield f"{what} is for another {flush}: history was replaced"
+    elif expected.epoch in proof.ended:
+        yield f"{what} is for {flush}, and that epoch was ended after flush {proof.ended[expected.epoch]}"
+    else:
+        yield f"history went back from flush {expected.flush} to flush {proof.last}: {what} is for {flush}"

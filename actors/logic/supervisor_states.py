@@ -260,7 +260,7 @@ def crew_of(state: State) -> tuple[Role, ...]:
 
 def describe(setup: Setup, state: State) -> Description:
     """The state in words for people."""
-    word, reason = _words(state)
+    word, reason = _words(state, setup.spec.name)
     return Description(
         name=setup.spec.name,
         address=setup.spec.address,
@@ -273,7 +273,7 @@ def describe(setup: Setup, state: State) -> Description:
     )
 
 
-def _words(state: State) -> tuple[str, str]:  # noqa: PLR0911 - one return per word
+def _words(state: State, name: str) -> tuple[str, str]:  # noqa: PLR0911 - one return per word
     match state:
         case Idle() | Stopped():
             return type(state).__name__.lower(), ""
@@ -286,7 +286,7 @@ def _words(state: State) -> tuple[str, str]:  # noqa: PLR0911 - one return per w
         case Dismissing() | Unmanned() | Down():
             return "down", f"{state.reason}: {state.message}"
         case Held() | Lifting():
-            return "held", f"after {state.why}"
+            return "held", f"after {state.why}; `waypost resume {name}` lists what would go out and lets it go on"
         case Ending():
             return _afterwards(state.then)
         case _:

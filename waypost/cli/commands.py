@@ -23,6 +23,7 @@ Data = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer with one line of JSON.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or the beginning of it, such as run_3.")]
+Deployment = Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="A deployment's name.")]
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="A mail on hold, as the list names it: expenses/3, or 3.")]
 Call = Annotated[
     Optional[str],  # noqa: UP045 - see above
@@ -77,11 +78,23 @@ def reject(run: Run, call: Call = None, comment: Comment = "", data: Data = None
 
 
 @app.command()
-def resume(run: Run, data: Data = None) -> int:
-    """Let a paused run go on."""
+def resume(
+    what: Annotated[str, typer.Argument(metavar="RUN|DEPLOYMENT", help="A paused run, or a deployment that is held.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before a deployment goes on.")] = False,  # noqa: FBT002 - typer's form
+    data: Data = None,
+) -> int:
+    """Let a paused run go on, or a held deployment, after listing what would go out."""
     from waypost.cli import writing
 
-    return writing.resume(run, data)
+    return writing.resume(what, data) if what.startswith("run_") else writing.resume_held(what, data, yes=yes)
+
+
+@app.command(name="accept-rollback")
+def accept_rollback(deployment: Deployment, data: Data = None) -> int:
+    """Go on from what is left of a repository that was set back."""
+    from waypost.cli import keeping
+
+    return keeping.accept_rollback(deployment, data)
 
 
 @queue.command(name="hold")
@@ -158,13 +171,25 @@ def verify(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--key", metavar="FILE", help="The public key that must have signed."),
     ] = None,
+    receipt: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--receipt", metavar="FILE", help="A receipt whose flush must be in the history."),
+    ] = None,
     data: Data = None,
     json: Json = False,  # noqa: FBT002 - typer's form
 ) -> int:
     """Check signatures, chains and hashes of the whole history."""
     from waypost.cli import reading
 
-    return reading.verify(data, key, repository, as_json=json)
+    return reading.verify(data, key, repository, receipt, as_json=json)
+
+
+@app.command()
+def receipt(deployment: Deployment, data: Data = None) -> int:
+    """Print the host's signed word on how far a deployment's history reaches."""
+    from waypost.cli import keeping
+
+    return keeping.receipt(deployment, data)
 
 
 @app.command(name="import")

@@ -60,10 +60,12 @@ def log(run: str, data: str | None) -> Exit:
             return Exit.OK
 
 
-def verify(data: str | None, key: str | None, repository: str | None, *, as_json: bool) -> Exit:
+def verify(data: str | None, key: str | None, repository: str | None, receipt: str | None, *, as_json: bool) -> Exit:
     """``waypost verify``: the repositories of a data directory, or one repository or clone anywhere."""
     if repository is not None:
-        answer = _verify_one(Path(repository), key)
+        answer = _verify_one(Path(repository), key, receipt)
+    elif receipt is not None:
+        answer = _verify_receipt(existing(data), key, receipt)
     else:
         where = existing(data)
         if key is None:
@@ -135,10 +137,25 @@ def _offline_verify(data: DataDir, key: str | None = None) -> Verified:
     return offline.check(data, offline.public_key(data) if key is None else offline.load_key(Path(key)))
 
 
-def _verify_one(repository: Path, key: str | None) -> Verified:
+def _verify_one(repository: Path, key: str | None, receipt: str | None) -> Verified:
+    from substrate.receipt import load
     from waypost.host import offline
 
-    return offline.check_one(repository, None if key is None else offline.load_key(Path(key)))
+    found = None if receipt is None else load(Path(receipt))
+    return offline.check_one(repository, None if key is None else offline.load_key(Path(key)), found)
+
+
+def _verify_receipt(data: DataDir, key: str | None, receipt: str) -> Verified:
+    """The repository of this data directory that the receipt is for."""
+    from substrate.receipt import load
+    from waypost.host import offline
+    from waypost.host.errors import NoSuchDeployment
+
+    found = load(Path(receipt))
+    if found.deployment not in data.deployments():
+        raise NoSuchDeployment(found.deployment, data.deployments())
+    trusted = offline.public_key(data) if key is None else offline.load_key(Path(key))
+    return offline.check_one(data.repo(found.deployment), trusted, found)
 
 
 def _table(answer: Runs) -> None:

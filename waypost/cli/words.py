@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from waypost.host.held import WouldGo
 
 from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Verified, WaitingOn, Why
 
@@ -54,6 +58,26 @@ def _wait(wait: WaitingOn) -> str:
     return f"{wait.kind}: {wait.detail}{since}{deadline}"
 
 
+def would_go(name: str, go: "WouldGo") -> Iterator[str]:
+    """What a held deployment would do if it went on."""
+    epoch = go.epoch
+    begun = f"begun after flush {epoch.after.flush} by {epoch.why}, {moment(epoch.at)}"
+    yield f"{name} is held in epoch {epoch.epoch}, {begun}"
+    if epoch.lost is not None:
+        yield f"  missing     {epoch.lost} of epoch {epoch.lost.epoch} was noted here and is not in it"
+    yield from _listed("would go out", go.mails, "no mail waits to go out")
+    yield from _listed("would go on", go.runs, "no run is live")
+    if go.queued:
+        yield f"  queued      {go.queued} mails would be taken up"
+    if go.more:
+        yield "  more        longer lists than these"
+
+
+def _listed(what: str, lines: Sequence[str], none: str) -> Iterator[str]:
+    yield f"  {what}: {len(lines) or none}"
+    yield from (f"    {line}" for line in lines)
+
+
 HEADINGS = ("run", "deployment", "state", "started", "changed", "waits on", "subject")
 
 
@@ -88,7 +112,9 @@ def _verified(each: DeploymentVerified) -> Iterator[str]:
     yield f"{each.deployment}: {'sound' if each.sound else 'NOT SOUND'}"
     pinned = "pinned" if each.pinned else "not pinned: it is the key that the history itself names"
     yield f"  signer      {each.signer} ({pinned})"
-    yield f"  repository  {each.repository}"
+    if len(each.signers) > 1:
+        yield f"  signed by   {', then '.join(each.signers)}"
+    yield f"  repository  {each.repository}" + (f", epoch {each.epoch}" if each.epoch > 1 else "")
     yield f"  chain       {each.flushes} flushes, {each.commits} commits; {each.runs} runs, {each.events} events"
     yield f"  reach       {each.reach}"
     for fault in each.faults:

@@ -4,12 +4,13 @@ import sys
 
 import msgspec
 
+from waypost.cli import words
 from waypost.cli.client import Client
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain, run_named
-from waypost.host.answers import Answered, MailTaken, Resumed
+from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Resumed
 from waypost.host.datadir import DataDir
-from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotNow
+from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotConfirmed, NotNow
 from waypost.host.exits import Exit
 from waypost.model.limits import DEFAULT
 
@@ -48,6 +49,26 @@ def resume(run: str, data: str | None) -> Exit:
     resumed = Client(existing(data).socket).post(Resumed, "runs", run_named(run), "resume")
     out(f"{resumed.run} goes on")
     return Exit.OK
+
+
+def resume_held(name: str, data: str | None, *, yes: bool) -> Exit:
+    """``waypost resume DEPLOYMENT``: list what would go out, ask, and let it."""
+    from waypost.host.held import would_go
+
+    where, name = existing(data), plain("the deployment", name)
+    out(*words.would_go(name, would_go(where, name)))
+    if not yes and not _agreed(name):
+        raise NotConfirmed(name)
+    resumed = Client(where.socket).post(DeploymentResumed, "deployments", name, "resume")
+    out(f"{resumed.deployment} goes on")
+    return Exit.OK
+
+
+def _agreed(name: str) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    err(f"let {name} go on? [y/N] ")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _check(raw: bytes) -> None:

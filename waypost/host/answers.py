@@ -180,6 +180,13 @@ class Resumed(Answer, frozen=True, kw_only=True):
     by: str
 
 
+class DeploymentResumed(Answer, frozen=True, kw_only=True):
+    """A held deployment goes on."""
+
+    deployment: str
+    by: str
+
+
 class Finding(Answer, frozen=True, kw_only=True):
     """Something that isn't as it must be."""
 
@@ -201,6 +208,9 @@ class DeploymentVerified(Answer, frozen=True, kw_only=True):
     runs: int
     events: int
     reach: str
+    epoch: int = 1
+    signers: tuple[str, ...] = ()
+    """Fingerprints of all keys that signed, where there was more than one: each named by the one before."""
     faults: tuple[Finding, ...] = ()
 
 

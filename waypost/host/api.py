@@ -41,6 +41,7 @@ _STATUS = {
     "too-large": 413,
     "no-such-address": 404,
     "no-such-run": 404,
+    "no-such-deployment": 404,
     "ambiguous-run": 409,
     "peer-refused": 403,
     "usage": 400,
@@ -84,6 +85,7 @@ class Api:
                 _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
+                _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
             ],
             exception_handlers={
                 WaypostError: _problem,
@@ -165,6 +167,12 @@ class Api:
         """Let a paused run go on, as the operator."""
         async with self._bodies.whole(request, SMALL, "the request"):
             return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
+
+    async def resume_deployment(self, request: Request) -> Answer:
+        """Let a held deployment go on, as the operator."""
+        async with self._bodies.whole(request, SMALL, "the request"):
+            name, user = request.path_params["name"], request.scope["waypost.user"]
+            return await in_thread(self._live.resume_deployment, name, user)
 
     async def release(self, request: Request) -> Answer:
         """Let a mail in from hold."""

@@ -26,6 +26,7 @@ BY_CODE = {
     "usage": Exit.USAGE,
     "no-such-run": Exit.USAGE,
     "ambiguous-run": Exit.USAGE,
+    "no-such-deployment": Exit.USAGE,
     "malformed": Exit.MALFORMED,
     "too-large": Exit.MALFORMED,
     "workflow": Exit.MALFORMED,

@@ -164,6 +164,8 @@ def _advice(told: Told, situation: Situation) -> str:
         return f"it has {told.ending}\nnothing will follow{more}"
     if not situation.hosted:
         return "start the host with `waypost run FILE`: the run goes on where it was"
+    if situation.state == "held":
+        return f"its deployment is held: `waypost resume {situation.name}` lists what would go out and lets it go on"
     if situation.state in {"down", "stopped"}:
         return "its deployment is down: start `waypost run FILE` again when the reason is gone; nothing is lost"
     return ""

@@ -24,13 +24,14 @@ from substrate.messages import (
     RejectedPage,
     RejectHeld,
     ReleaseHeld,
+    ResumeDeployment,
     RunLine,
     Unpause,
     Withheld,
 )
 from waypost.acting import Ref
-from waypost.host.answers import Answered, MailTaken, Rejected, Released, Resumed
-from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule, Unanswered
+from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Rejected, Released, Resumed
+from waypost.host.errors import NoSuchAddress, NoSuchDeployment, NotNow, RefusedByRule, Unanswered
 from waypost.host.explain import Situation
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
@@ -131,6 +132,14 @@ class Live:
         situation, run = locate(self, text)
         self._forward(situation.name, Unpause(run=run, by=by))
         return Resumed(run=run, by=by)
+
+    def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
+        """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""
+        known = tuple(each.spec.name for each in self.deployed())
+        if name not in known:
+            raise NoSuchDeployment(name, known)
+        self._forward(name, ResumeDeployment(by))
+        return DeploymentResumed(deployment=name, by=by)
 
     def release(self, text: str) -> Released:
         """Let a mail in from hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""

@@ -4,13 +4,15 @@ from functools import cached_property
 from pathlib import Path
 
 from substrate.errors import BadKey, NoSuchRun, SubstrateError
-from substrate.keys import PublicKey
+from substrate.heads import read_note
+from substrate.keys import PublicKey, SigningKey
 from substrate.messages import Kept, LogPage, RejectedPage, RunLine
 from substrate.reader import Reader
-from substrate.verify import verify
+from substrate.receipt import Claim, Receipt, issue
+from substrate.verify import Expected, by_note, by_receipt, verify
 from waypost.host.answers import DeploymentVerified, Finding, Verified
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NoDataDirectory, NoKey
+from waypost.host.errors import NoDataDirectory, NoKey, NoSuchDeployment
 from waypost.host.explain import Situation
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
@@ -93,17 +95,44 @@ def load_key(path: Path) -> PublicKey:
 
 def check(data: DataDir, key: PublicKey, *, isolation: str = "none") -> Verified:
     """Verify every repository here with this key. Raises NotARepository."""
-    found = tuple(_checked(data.repo(name), key) for name in data.deployments())
+    found = tuple(_checked(data.repo(name), key, _noted(data, name)) for name in data.deployments())
     return Verified(isolation=isolation, deployments=found)
 
 
-def check_one(repository: Path, key: PublicKey | None) -> Verified:
+def check_one(repository: Path, key: PublicKey | None, receipt: Receipt | None = None) -> Verified:
     """Verify one repository, or a clone of one. Raises NotARepository."""
-    return Verified(isolation="none", deployments=(_checked(repository, key),))
+    expected = () if receipt is None else (by_receipt(receipt),)
+    return Verified(isolation="none", deployments=(_checked(repository, key, expected),))
 
 
-def _checked(repository: Path, key: PublicKey | None) -> DeploymentVerified:
-    report = verify(repository, key)
+def receipt_for(data: DataDir, name: str, at: str) -> Receipt:
+    """The host's signed word on how far a deployment's repository is; nothing is changed.
+
+    Raises NoSuchDeployment, SubstrateError, OSError.
+    """
+    if name not in data.deployments():
+        raise NoSuchDeployment(name, data.deployments())
+    key = SigningKey.load(data.signing_key)
+    facts = Reader.open(data.repo(name), key.public).facts()
+    claim = Claim(
+        deployment=name,
+        repository=facts.repository,
+        epoch=facts.epoch,
+        flush=facts.flush,
+        hash=facts.flush_hash,
+        at=at,
+    )
+    return issue(claim, key)
+
+
+def _noted(data: DataDir, name: str) -> tuple[Expected, ...]:
+    """What this data directory knows of how far the repository must reach; read before the repository is."""
+    noted = read_note(data.head(name))
+    return () if noted is None else (by_note(noted),)
+
+
+def _checked(repository: Path, key: PublicKey | None, expected: tuple[Expected, ...]) -> DeploymentVerified:
+    report = verify(repository, key, expected)
     return DeploymentVerified(
         deployment=report.deployment or repository.name,
         sound=report.sound,
@@ -114,6 +143,8 @@ def _checked(repository: Path, key: PublicKey | None) -> DeploymentVerified:
         commits=report.commits,
         runs=report.runs,
         events=report.events,
+        epoch=report.epoch,
+        signers=report.signers,
         reach=report.reach,
         faults=tuple(Finding(commit=fault.commit, path=fault.path, fault=fault.what) for fault in report.faults),
     )

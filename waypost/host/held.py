@@ -1,0 +1,69 @@
+"""What a held deployment would do if it were let go on: read before anybody says so, changing nothing."""
+
+from dataclasses import dataclass
+
+from substrate import layout, runlog
+from substrate.epoch import Epoch, decode_epoch
+from substrate.reader import Reader
+from substrate.readview import ReadView, open_readonly
+from substrate.state import decode_state
+from waypost.host.datadir import DataDir
+from waypost.host.errors import NoSuchDeployment, NotHeld
+from waypost.host.narrate import printable
+from waypost.host.offline import public_key
+from waypost.model.queue import decode_outgoing
+from waypost.model.times import stamp
+
+SHOWN = 1000
+"""Of each list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WouldGo:
+    """``mails`` that would go out, ``runs`` that would go on, ``queued`` mails that would start or resume runs.
+
+    ``epoch`` says why it is held. Lines for people; ``more`` tells that some were left out.
+    """
+
+    epoch: Epoch
+    mails: tuple[str, ...]
+    runs: tuple[str, ...]
+    queued: int
+    more: bool
+
+
+def would_go(data: DataDir, name: str) -> WouldGo:
+    """Look at a held deployment. Raises NoSuchDeployment, NotHeld, SubstrateError."""
+    if name not in data.deployments():
+        raise NoSuchDeployment(name, data.deployments())
+    view = open_readonly(data.repo(name), public_key(data))
+    if not decode_state(view.read(layout.STATE) or b"").held:
+        raise NotHeld(name)
+    reader = Reader(view)
+    mails = tuple(_mails(view))
+    live = [line for line in reader.runs(SHOWN + 1) if line.state not in {"completed", "failed", "queued"}]
+    waiting = sum(line.place in {"inbox", "processing"} for line in reader.queue())
+    return WouldGo(
+        epoch=decode_epoch(view.read(layout.EPOCH) or b""),
+        mails=mails[:SHOWN],
+        runs=tuple(
+            f"{line.run} {line.state}"
+            + "".join(
+                f"; {wait.kind}: {printable(wait.detail, 60)}"
+                + (f", until {stamp(wait.deadline)}" if wait.deadline is not None else "")
+                for wait in line.waiting[:2]
+            )
+            for line in live[:SHOWN]
+        ),
+        queued=waiting,
+        more=len(mails) > SHOWN or len(live) > SHOWN,
+    )
+
+
+def _mails(view: ReadView) -> list[str]:
+    found: list[str] = []
+    for directory, name in runlog.leaves(view, layout.OUTBOX):
+        entry = decode_outgoing(view.read(f"{directory}/{name}") or b"")
+        of = f"of {entry.run}, call {entry.call}" if entry.run else f"a notice about mail {entry.about}"
+        found.append(f"to {printable(', '.join(entry.to), 120)}, {of}")
+    return found
