@@ -1,6 +1,7 @@
 """``waypost run`` started by programs that leave their own settings behind: a service manager, a container's first."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from waypost.testing.host_process import COMMAND, HostProcess
-from waypost.testing.mortal import workers_of
+from waypost.testing.mortal import PATIENCE, workers_of
 
 pytestmark = pytest.mark.e2e
 
@@ -40,6 +41,29 @@ def test_a_host_hides_before_it_does_anything_else() -> None:
     """It holds the signing key: nobody of the same user may look into its memory, and there is no core file."""
     shown = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True)
     assert shown.stdout == "0\n"
+
+
+def test_who_presses_ctrl_c_twice_means_it(tmp_path: Path) -> None:
+    """A child that doesn't leave has its grace; nobody has to wait for that, and nothing is lost by not waiting."""
+    (tmp_path / "plain.py").write_text(WORKFLOW)
+    host = HostProcess(tmp_path / "plain.py", data=tmp_path / "data").start()
+    (child,) = workers_of(host.pid)
+    os.kill(child, signal.SIGSTOP)
+    os.kill(host.pid, signal.SIGINT)
+    host.wait_for("SIGINT: stopping")
+    os.kill(host.pid, signal.SIGINT)
+    assert host.wait() == 1, "the first signal alone ends with 0"
+    until_gone(child)
+
+
+def until_gone(pid: int) -> None:
+    """Wait until a process has ended; it is stopped, so only a kill ends it. Raises AssertionError."""
+    try:
+        ended = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    with os.fdopen(ended) as waiting:
+        assert select.select([waiting], [], [], PATIENCE)[0], "it lives on"
 
 
 def test_a_host_hears_of_its_childs_end_whoever_has_started_it(tmp_path: Path) -> None:
