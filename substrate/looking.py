@@ -34,12 +34,12 @@ class Found:
 
 def look(path: str | Path, key: PublicKey | None = None) -> Found:
     """Find the newest commit and its objects; ``key`` is the one that must have signed. Raises NotARepository."""
-    folder = _folder(Path(path))
+    folder = folder_at(Path(path))
     ref = folder.read_ref()
     if ref is None:
         raise NotARepository(folder.path, "it has no branch 'log'")
     tip, objects = bytes.fromhex(ref), _Packs(SealedObjects(folder.objects))
-    signer = key or _claimed(objects, tip)
+    signer = key or signer_of(objects, tip)
     if signer is None or not Path(folder.journals).is_dir():
         return Found(objects, tip, signer)
     try:
@@ -81,7 +81,7 @@ class _Packs:
         return self.sealed.read(kind, oid)
 
 
-def _folder(path: Path) -> Folder:
+def folder_at(path: Path) -> Folder:
     """The repository at this path: bare, or the ``.git`` of a clone."""
     for candidate in (path, path / ".git"):
         if (candidate / "objects").is_dir():
@@ -89,7 +89,7 @@ def _folder(path: Path) -> Folder:
     raise NotARepository(str(path), "no git repository lies there")
 
 
-def _claimed(objects: Objects, tip: bytes) -> PublicKey | None:
+def signer_of(objects: Objects, tip: bytes) -> PublicKey | None:
     """The key that the newest commit says it was signed with."""
     try:
         signature = parse_commit(objects.object(Kind.COMMIT, tip)).signature

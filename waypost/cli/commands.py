@@ -192,6 +192,32 @@ def receipt(deployment: Deployment, data: Data = None) -> int:
     return keeping.receipt(deployment, data)
 
 
+@app.command()
+def fsck(
+    what: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(
+            metavar="[DEPLOYMENT|PATH]", help="A deployment, a repository or a clone; else all of the data."
+        ),
+    ] = None,
+    tip: Annotated[bool, typer.Option("--tip", help="The newest commit alone.")] = False,  # noqa: FBT002
+    into: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--salvage", metavar="DIR", help="Copy what is readable to DIR instead of checking."),
+    ] = None,
+    key: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--key", metavar="FILE", help="The host's public key, where it isn't in the data."),
+    ] = None,
+    data: Data = None,
+    json: Json = False,  # noqa: FBT002 - typer's form
+) -> int:
+    """Check every commit of a repository by the rules that its host writes by; changes nothing."""
+    from waypost.cli import checking
+
+    return checking.fsck(what, data, key, tip=tip, into=into, as_json=json)
+
+
 @app.command(name="import")
 def import_(
     repository: Annotated[str, typer.Argument(metavar="REPO", help="A repository of the reference system; only read.")],

@@ -11,6 +11,8 @@ class Exit(enum.IntEnum):
     """A rule says no; the message says which."""
     LEFT = 2
     """Done, and something was left out; it is listed."""
+    UNSEEN = 2
+    """Of a check: what it was to look at couldn't be looked at."""
     USAGE = 64
     MALFORMED = 65
     """The mail, or the workflow file, can't be used as it is."""
