@@ -18,7 +18,7 @@ from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, call_id, message_key
+from waypost.model.ids import RunId, is_call_id, message_key
 from waypost.model.mail import sender_matches
 
 LATEST = 4_102_444_800_000
@@ -156,15 +156,6 @@ def child_may_write(view: View, by: Principal, before: Known) -> Refused | None:
             return Refused("not-given", f"generation {by.generation} wasn't given this run")
         case _:
             return None
-
-
-def is_call_id(text: str) -> bool:
-    """Whether a child's text names a call."""
-    try:
-        call_id(text)
-    except Invalid:
-        return False
-    return True
 
 
 def _acceptable(view: View, operation: Append, event: ev.AnyEvent) -> Refused | None:

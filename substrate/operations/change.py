@@ -4,6 +4,7 @@ A decision is ``decide(view, operation, context)``: the view is what is visible 
 (time, randomness, settings); the result is data. One ``Change`` is one commit.
 """
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -148,8 +149,11 @@ Decided: TypeAlias = Change | Settled | Hold | Refused
 
 _UNPLAIN = re.compile(r"[^A-Za-z0-9_.\-]+")
 _NAME = 60
+_NAMES = 1024
+"""How many are remembered: a deployment has few steps."""
 
 
+@functools.lru_cache(maxsize=_NAMES)
 def plain(name: str) -> str:
     """A name that user code chose, as it may stand in a commit's one line."""
     cut = _UNPLAIN.sub("-", name)[:_NAME].strip("-.")

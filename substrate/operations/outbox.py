@@ -19,7 +19,7 @@ from substrate.messages import (
     Refused,
 )
 from substrate.operations.answering import answering
-from substrate.operations.append import child_may_write, extend, is_call_id
+from substrate.operations.append import child_may_write, extend
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View
 from substrate.operations.grants import grants_of
@@ -28,7 +28,7 @@ from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import idempotency_key
+from waypost.model.ids import idempotency_key, is_call_id
 from waypost.model.queue import Outgoing, encode
 
 _REASON = 2000

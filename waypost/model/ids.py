@@ -66,9 +66,14 @@ def run_ordinal(run: RunId) -> int:
     return int(match[1])
 
 
+def is_call_id(text: str) -> bool:
+    """Whether the text names a call."""
+    return len(text) <= CALL_ID_LIMIT and _CALL.match(text) is not None
+
+
 def call_id(text: str) -> CallId:
     """Check text that claims to be a call's identity. Raises Invalid."""
-    if len(text) > CALL_ID_LIMIT or not _CALL.match(text):
+    if not is_call_id(text):
         raise Invalid(f"{text[:80]!r} is not a call identity such as r1#2")
     return CallId(text)
 
