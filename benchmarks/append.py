@@ -26,6 +26,7 @@ import msgspec
 
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
+from substrate.effects import Again, To
 from substrate.keys import SigningKey
 from substrate.messages import (
     Append,
@@ -45,7 +46,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
-from substrate.writer import Again, To, Writer
+from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.host.app import SWITCH
 from waypost.model import events as ev
