@@ -10,6 +10,7 @@ import pytest
 
 from waypost.host.errors import HostRuns
 from waypost.host.lock import HostLock
+from waypost.host.maildir import deliver
 from waypost.host.spool import Spooled, leave, remove, set_aside, tidy, waiting
 
 
@@ -76,6 +77,34 @@ def test_a_spooled_mail_is_whole_and_in_order(tmp_path: Path) -> None:
     remove(found[0])
     remove(found[0])
     assert waiting(spool, "expenses") == found[1:]
+
+
+def watch_syncs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Each sync from now on: the folder's name that it was in or of, and how many files ``new/`` had at that moment."""
+    seen: list[tuple[str, int]] = []
+    real = os.fsync
+
+    def watched(descriptor: int) -> None:
+        real(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        seen.append(((path if path.is_dir() else path.parent).name, len(list((folder / "new").iterdir()))))
+
+    monkeypatch.setattr(os, "fsync", watched)
+    return seen
+
+
+def test_a_mail_is_durable_under_its_name_before_it_counts_as_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maildir's rules: its bytes first, elsewhere; then its name; and only then exit 0, or MailSent."""
+    spool = tmp_path / "expenses"
+    seen = watch_syncs(spool, monkeypatch)
+    leave(spool, b"mail\r\n")
+    assert seen[:2] == [("tmp", 0), ("new", 1)]
+    assert [name for name, _ in seen[2:]] == [spool.name, tmp_path.name], "folders that may be new themselves"
+    seen = watch_syncs(spool, monkeypatch)
+    assert deliver(spool, "key", b"mail\r\n", again=False)
+    assert seen == [("tmp", 1), ("new", 2)]
 
 
 def test_a_mail_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
