@@ -63,19 +63,8 @@ class Heads:
 
         Raises RolledBack, BadNote, Damaged, OSError.
         """
-        noted, head = self.read(), found.plan.head
-        if noted is None:
-            # Made by an earlier Waypost, or its host was killed before the first note.
-            _log.info("%s: it is known from now on that it reaches flush %d", folder.path, head.number)
-        elif not (holds(found, noted) or _accepted(folder, key, noted)):
-            raise RolledBack(
-                folder.path,
-                str(noted),
-                str(head),
-                went_back=head.number < noted.flush,
-                another=noted.repository != found.format.repository,
-                still_there=noted.head if found.objects.find(bytes.fromhex(noted.head)) else None,
-            )
+        head = found.plan.head
+        self.check(folder, key, found)
         self.note(
             Noted(
                 repository=found.format.repository,
@@ -85,6 +74,22 @@ class Heads:
                 head=head.oid.hex(),
             )
         )
+
+    def check(self, folder: Folder, key: Verifier, found: Inspected) -> None:
+        """See that what was found holds what was noted; one that was never noted does. Raises as ``admit``."""
+        noted, head = self.read(), found.plan.head
+        if noted is None:
+            # Made by an earlier Waypost, or its host was killed before the first note.
+            _log.info("%s: nothing was noted of it so far", folder.path)
+        elif not (holds(found, noted) or _accepted(folder, key, noted)):
+            raise RolledBack(
+                folder.path,
+                str(noted),
+                str(head),
+                went_back=head.number < noted.flush,
+                another=noted.repository != found.format.repository,
+                still_there=noted.head if found.objects.find(bytes.fromhex(noted.head)) else None,
+            )
 
 
 def read_note(file: Path) -> Noted | None:

@@ -155,7 +155,8 @@ def test_a_note_of_another_repository_is_told_apart(house: House) -> None:
         house.start()
 
 
-def test_a_death_at_any_point_of_two_lives_never_looks_like_a_rollback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.torture)])
+def test_a_death_at_any_point_of_two_lives_never_looks_like_a_rollback(tmp_path: Path, stride: int) -> None:
     """The note goes first, the branch follows and is never ahead: in between the journal has what it speaks of."""
     at, died = 1, True
     while died:
@@ -178,7 +179,7 @@ def test_a_death_at_any_point_of_two_lives_never_looks_like_a_rollback(tmp_path:
         noted = read_note(house.note)
         assert noted is not None
         assert noted.head == git(house.path, "rev-parse", "log").strip()
-        at += 1
+        at += stride
     assert at > 30
 
 

@@ -160,10 +160,12 @@ def test_a_held_lock_is_named_and_nothing_is_half_done(house: House) -> None:
     house.accept()
 
 
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("unsigned", [False, True])
 def test_a_death_at_any_point_leaves_it_shut_or_accepted_and_the_next_try_ends_it(
     tmp_path: Path,
     unsigned: bool,  # noqa: FBT001 - a case
+    stride: int,
 ) -> None:
     """Whatever was done, the same command goes on, and the epoch is begun once."""
     first = tmp_path / "first"
@@ -188,5 +190,5 @@ def test_a_death_at_any_point_leaves_it_shut_or_accepted_and_the_next_try_ends_i
         assert (record.epoch, record.after.flush) == (2, 2)
         assert store.flush_number == 3
         store.close()
-        at += 1
+        at += stride
     assert at > 15

@@ -89,6 +89,14 @@ def resume(
     return writing.resume(what, data) if what.startswith("run_") else writing.resume_held(what, data, yes=yes)
 
 
+@app.command(name="rotate-key")
+def rotate_key(data: Data = None) -> int:
+    """Exchange the key that signs the history; the old one names the new one, and is destroyed."""
+    from waypost.cli import keeping
+
+    return keeping.rotate_key(data)
+
+
 @app.command(name="accept-rollback")
 def accept_rollback(deployment: Deployment, data: Data = None) -> int:
     """Go on from what is left of a repository that was set back."""

@@ -16,6 +16,20 @@ def receipt(deployment: str, data: str | None) -> Exit:
     return Exit.OK
 
 
+def rotate_key(data: str | None) -> Exit:
+    """``waypost rotate-key``."""
+    from waypost.host.alone import rotate_key
+
+    where = existing(data)
+    key = rotate_key(where)
+    out(
+        f"signed from now on by {key.fingerprint}",
+        f"give {where.public_key} to whoever verifies; by the old key `waypost verify` follows to the new one",
+        "if the old key was stolen, only the new one is to be trusted, and what the old one signed before",
+    )
+    return Exit.OK
+
+
 def accept_rollback(deployment: str, data: str | None) -> Exit:
     """``waypost accept-rollback DEPLOYMENT``."""
     from waypost.host.alone import accept_rollback

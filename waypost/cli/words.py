@@ -61,9 +61,11 @@ def _wait(wait: WaitingOn) -> str:
 def would_go(name: str, go: "WouldGo") -> Iterator[str]:
     """What a held deployment would do if it went on."""
     epoch = go.epoch
-    begun = f"begun after flush {epoch.after.flush} by {epoch.why}, {moment(epoch.at)}"
-    yield f"{name} is held in epoch {epoch.epoch}, {begun}"
-    if epoch.lost is not None:
+    yield f"{name} is held after {go.why}"
+    if epoch is not None:
+        begun = f"began after flush {epoch.after.flush} by {epoch.why}, {moment(epoch.at)}"
+        yield f"  epoch       {epoch.epoch}, which {begun}"
+    if epoch is not None and epoch.lost is not None:
         yield f"  missing     {epoch.lost} of epoch {epoch.lost.epoch} was noted here and is not in it"
     yield from _listed("would go out", go.mails, "no mail waits to go out")
     yield from _listed("would go on", go.runs, "no run is live")

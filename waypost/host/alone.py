@@ -7,9 +7,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from substrate.disk import Disk
+from substrate.folder import Folder
+from substrate.heads import Heads
 from substrate.keys import SigningKey
+from substrate.opening import inspect
 from substrate.rollback import Accepted, accept
+from substrate.rotation import rotate
 from waypost.host.datadir import DataDir
 from waypost.host.errors import NoSuchDeployment
 from waypost.host.lock import HostLock
@@ -35,6 +41,49 @@ def known(data: DataDir, name: str) -> None:
     names = tuple(sorted({*data.deployments(), *noted}))
     if name not in names:
         raise NoSuchDeployment(name, names)
+
+
+def rotate_key(data: DataDir, disk: Disk | None = None) -> SigningKey:
+    """Exchange the signing key of all deployments here; the new one. The old private half is gone afterwards.
+
+    The old public half stays in ``keys/retired/``. Everything is looked at before anything is changed; what was begun
+    is ended by doing it again, and until then no host starts. Raises HostRuns, SubstrateError, OSError.
+    """
+    writer = disk or Disk()
+    with alone(data):
+        old = SigningKey.load(data.signing_key)
+        if not data.next_key.exists():
+            for name in data.deployments():
+                _look(data, name, old)
+        new = SigningKey.load_or_create(data.next_key, writer)
+        at = now()
+        for name in data.deployments():
+            rotate(data.repo(name), old, new, data.head(name), at=at, disk=writer)
+        _exchange(data, old, new, writer)
+    return new
+
+
+def _look(data: DataDir, name: str, key: SigningKey) -> None:
+    """See that a repository can be opened, as a start would. Raises SubstrateError."""
+    folder = Folder(str(data.repo(name)))
+    found = inspect(folder, key.public, lambda path: Path(path).read_bytes())
+    Heads(data.head(name), Disk()).check(folder, key.public, found)
+
+
+def _exchange(data: DataDir, old: SigningKey, new: SigningKey, disk: Disk) -> None:
+    """Give the new key its name: its public half first, and the private one last, by which this is known to be over."""
+    retired = data.keys / "retired"
+    disk.make_directory(str(retired), 0o700)
+    kept = retired / f"{old.public.raw.hex()[:16]}.pub"
+    disk.write_file(str(kept), f"{old.public.line()} waypost host, retired\n".encode())
+    disk.sync_directory(str(retired))
+    aside = data.keys / "host.ed25519.pub.new"
+    disk.write_file(str(aside), f"{new.public.line()} waypost host\n".encode())
+    disk.rename(str(aside), str(data.public_key))
+    disk.unlink(f"{data.next_key}.pub")
+    disk.sync_directory(str(data.keys))
+    disk.rename(str(data.next_key), str(data.signing_key))
+    disk.sync_directory(str(data.keys))
 
 
 def accept_rollback(data: DataDir, name: str) -> Accepted:

@@ -25,7 +25,7 @@ from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
-from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
+from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, NotWritable, Taken
 from waypost.host.live import Live
@@ -82,6 +82,7 @@ class Host:
             data = prepare(config.data, allow_network=config.allow_network)
             opened.enter_context(HostLock.take(data.lock, command=config.command, since=since))
             lay_out(data)
+            refuse_unfinished(data)
             key, secret = _keys(data)
             _refuse_taken(data, config.described)
             listener = bind(data.socket)

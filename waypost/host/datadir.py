@@ -11,7 +11,15 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from waypost.host.errors import BadMailKey, DamagedFormat, NewerData, NoDataDirectory, NotWritable, UnsafeFileSystem
+from waypost.host.errors import (
+    BadMailKey,
+    DamagedFormat,
+    NewerData,
+    NoDataDirectory,
+    NotWritable,
+    UnfinishedExchange,
+    UnsafeFileSystem,
+)
 from waypost.host.files import place, sync_directory, write_synced
 from waypost.host.mounts import mount_of
 
@@ -52,6 +60,11 @@ class DataDir:
     def signing_key(self) -> Path:
         """Ed25519, OpenSSH format; the public half lies beside it."""
         return self.keys / "host.ed25519"
+
+    @property
+    def next_key(self) -> Path:
+        """The key that an exchange is under way to; there from its beginning to its end."""
+        return self.keys / "host.ed25519.next"
 
     @property
     def public_key(self) -> Path:
@@ -154,6 +167,12 @@ def prepare(path: Path, *, allow_network: bool = False, mountinfo: str | None = 
     except OSError as failure:
         raise NotWritable(str(data.path), failure) from failure
     return data
+
+
+def refuse_unfinished(data: DataDir) -> None:
+    """Whoever needs one key for all repositories must wait for the end of an exchange. Raises UnfinishedExchange."""
+    if data.next_key.exists():
+        raise UnfinishedExchange(str(data.next_key))
 
 
 def lay_out(data: DataDir) -> None:

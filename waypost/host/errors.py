@@ -135,6 +135,17 @@ class InTheWay(DataDirectory):
         self.path = path
 
 
+class UnfinishedExchange(DataDirectory):
+    """The signing key is being exchanged: some repositories are signed by the old key, some by the new one."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path}: an exchange of the signing key was begun and not ended",
+            hint="`waypost rotate-key` goes on with it; nothing is lost",
+        )
+        self.path = path
+
+
 class BadMailKey(DataDirectory):
     """keys/mail.key can't be used."""
 

@@ -22,10 +22,12 @@ SHOWN = 1000
 class WouldGo:
     """``mails`` that would go out, ``runs`` that would go on, ``queued`` mails that would start or resume runs.
 
-    ``epoch`` says why it is held. Lines for people; ``more`` tells that some were left out.
+    ``why`` it is held, as ``state/deployment.json`` has it, and the ``epoch`` that began then, if one did. Lines for
+    people; ``more`` tells that some were left out.
     """
 
-    epoch: Epoch
+    why: str
+    epoch: Epoch | None
     mails: tuple[str, ...]
     runs: tuple[str, ...]
     queued: int
@@ -37,14 +39,17 @@ def would_go(data: DataDir, name: str) -> WouldGo:
     if name not in data.deployments():
         raise NoSuchDeployment(name, data.deployments())
     view = open_readonly(data.repo(name), public_key(data))
-    if not decode_state(view.read(layout.STATE) or b"").held:
+    why = decode_state(view.read(layout.STATE) or b"").held
+    if not why:
         raise NotHeld(name)
+    raw = view.read(layout.EPOCH)
     reader = Reader(view)
     mails = tuple(_mails(view))
     live = [line for line in reader.runs(SHOWN + 1) if line.state not in {"completed", "failed", "queued"}]
     waiting = sum(line.place in {"inbox", "processing"} for line in reader.queue())
     return WouldGo(
-        epoch=decode_epoch(view.read(layout.EPOCH) or b""),
+        why=why,
+        epoch=None if raw is None else decode_epoch(raw),
         mails=mails[:SHOWN],
         runs=tuple(
             f"{line.run} {line.state}"

@@ -11,7 +11,7 @@ from substrate.reader import Reader
 from substrate.receipt import Claim, Receipt, issue
 from substrate.verify import Expected, by_note, by_receipt, verify
 from waypost.host.answers import DeploymentVerified, Finding, Verified
-from waypost.host.datadir import DataDir
+from waypost.host.datadir import DataDir, refuse_unfinished
 from waypost.host.errors import NoDataDirectory, NoKey, NoSuchDeployment
 from waypost.host.explain import Situation
 from waypost.model.ids import RunId
@@ -62,7 +62,8 @@ class Offline:
 
 
 def public_key(data: DataDir) -> PublicKey:
-    """The host's public key. Raises NoDataDirectory, BadKey."""
+    """The host's public key. Raises NoDataDirectory, UnfinishedExchange, BadKey."""
+    refuse_unfinished(data)
     try:
         return PublicKey.load(data.public_key)
     except FileNotFoundError:
