@@ -24,7 +24,7 @@ from waypost.host.datadir import DataDir
 from waypost.host.describe import describe_all
 from waypost.host.errors import HostError, HostRuns, InTheWay, NoHost, Taken
 from waypost.host.reach import reached
-from waypost.host.server import bind
+from waypost.host.server import bind, user_name
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits
 from waypost.testing.child_stage import eventually
@@ -102,6 +102,7 @@ def test_a_mail_runs_to_its_park_and_an_operators_answer_ends_it(running: Runnin
     body = json.dumps({"approved": True, "comment": "fine"}).encode()
     answered = running.client.post(Answered, "runs", taken.run, "answer", body=body)
     assert answered.approved
+    assert answered.by == user_name(os.geteuid()), "who decided is the kernel's word, never the request's"
     running.wait_for("completed")
     shown = running.client.get(RunShown, "runs", taken.run)
     assert shown.state == "completed"
