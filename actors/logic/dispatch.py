@@ -22,6 +22,7 @@ from actors.logic import dispatch_queue, dispatch_session
 from actors.logic.dispatch_book import Book
 from actors.logic.dispatch_card import Answered, Asked, Away, Broken, Card, Child, Free, Later, NoChild, Postponed, Up
 from actors.logic.dispatch_turn import Desk, Turn
+from actors.logic.ordinals import NONE, Ordinals
 from actors.messages import DispatchMessage, GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import Committed, Durable, Outcome, Snapshot
@@ -39,7 +40,7 @@ class Unopened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Everything that waits: a card for each live run, and for each run that has mail queued."""
+    """Everything that waits: a card for each run that is driven, and for each run that has mail queued."""
 
     desk: Desk
     repository: str
@@ -48,6 +49,8 @@ class Open:
     cards: Mapping[RunId, Card]
     homes: Mapping[int, RunId]
     """The run of each unconsumed mail, by arrival."""
+    resting: Ordinals = NONE
+    """Runs without a card that the child follows: parked, sent to their end, with no mail."""
     fresh: Mapping[RunId, int]
     """Runs whose RunStarted or RunResumed isn't durable yet, and the position that must be."""
     owed: Mapping[RunId, int] = field(default_factory=dict)
@@ -106,7 +109,7 @@ class _Work:
 
     def __init__(self, state: Open, now: Now) -> None:
         self._state = state
-        self._book = Book(state.cards, state.homes)
+        self._book = Book(state.cards, state.homes, state.resting)
         self._cards = self._book.cards
         self._owed = dict(state.owed)
         self._turn = Turn(
@@ -154,6 +157,7 @@ class _Work:
             child=turn.child,
             cards=self._cards,
             homes=self._book.homes,
+            resting=self._book.resting,
             fresh=turn.fresh,
             owed=self._owed,
             counter=turn.counter,
@@ -202,6 +206,7 @@ class _Work:
         """No child any more. Requests about mail go on: their answers come, whichever generation there is."""
         self._turn.child, self._turn.trial = NoChild(), None
         self._turn.suspects.clear()
+        self._book.resting = NONE
         for run, card in self._cards.items():
             self._cards[run] = dispatch_session.lost(card, unexpected=unexpected)
 
@@ -236,10 +241,9 @@ class _Work:
             return
         card = dispatch_queue.settle(dispatch_session.settle(card, self._turn), self._turn)
         self._cards[run] = card
-        if card.idle:
-            del self._cards[run]
-        elif isinstance(card.errand, Answered):
+        if isinstance(card.errand, Answered):
             self._owed[run] = card.errand.position
+        self._book.put_away(run)
 
 
 def _due(waiting: dict[RunId, int], position: int) -> list[RunId]:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.logic import dispatch_session
-from actors.logic.dispatch_card import Away, Card, Gone
+from actors.logic.dispatch_card import Away, Card, Gone, Live
 from actors.logic.dispatch_turn import Turn
+from actors.logic.ordinals import NONE, Ordinals
 from substrate.messages import (
     Appended,
     Claimed,
@@ -24,20 +25,21 @@ from substrate.messages import (
 )
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import RunId
+from waypost.model.ids import RunId, run_ordinal
 
 
 class Book:
-    """Cards by run, and the run of each unconsumed mail by arrival."""
+    """Cards by run, the run of each unconsumed mail by arrival, and the runs that rest with the child."""
 
-    def __init__(self, cards: Mapping[RunId, Card], homes: Mapping[int, RunId]) -> None:
+    def __init__(self, cards: Mapping[RunId, Card], homes: Mapping[int, RunId], resting: Ordinals) -> None:
         self.cards = dict(cards)
         self.homes = dict(homes)
+        self.resting = resting
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Book":
         """The cards of a repository that was just opened."""
-        book = cls({run.ledger.run: Card(id=run.ledger.run, run=run) for run in snapshot.runs}, {})
+        book = cls({run.ledger.run: Card(id=run.ledger.run, run=run) for run in snapshot.runs}, {}, NONE)
         for queued in snapshot.queue:
             book._queued(queued)
         return book
@@ -61,7 +63,7 @@ class Book:
                 assert_never(fact)
 
     def _appended(self, fact: Appended, position: int, turn: Turn) -> Iterable[RunId]:
-        card = self.cards.get(fact.run)
+        card = self.cards.get(fact.run) or self._awakened(fact.run, _seq(fact.state) - len(fact.events))
         if isinstance(fact.state, fold.Ended | fold.Absent):
             turn.fresh.pop(fact.run, None)
             if card is not None:
@@ -79,12 +81,32 @@ class Book:
         """A mail is in the inbox: a new one, a claim that went back, or one that follows its thread to another run."""
         arrival, run = fact.entry.arrival, fact.entry.run
         left = self._take(arrival)
-        card = self.cards.get(run) or Card(id=run, run=fact.live or Gone())
+        card = self.cards.get(run)
+        if card is None:
+            seq = 0 if fact.live is None else fact.live.ledger.seq
+            card = replace(self._awakened(run, seq) or Card(id=run, run=Gone()), run=fact.live or Gone())
         inbox = tuple(sorted((*card.inbox, fact), key=_arrival))
         begins = fact.entry.starts and isinstance(card.run, Gone)
         self.cards[run] = replace(card, inbox=inbox, run=fold.Absent() if begins else card.run)
         self.homes[arrival] = run
         return (*left, run)
+
+    def put_away(self, run: RunId) -> None:
+        """Keep no card of a run that doesn't need one now: if something comes to it, its state comes along."""
+        card = self.cards[run]
+        if card.idle:
+            del self.cards[run]
+        elif card.rests:
+            del self.cards[run]
+            self.resting = self.resting.with_(run_ordinal(run))
+
+    def _awakened(self, run: RunId, seq: int) -> Card | None:
+        """The card of a run that rested: the child has been sent all of it, up to ``seq``."""
+        ordinal = run_ordinal(run)
+        if ordinal not in self.resting:
+            return None
+        self.resting = self.resting.without(ordinal)
+        return Card(id=run, run=Gone(), session=Live(seq))
 
     def _claimed(self, fact: Claimed) -> Iterable[RunId]:
         run = self.homes.get(fact.arrival)
@@ -120,6 +142,16 @@ class Book:
             claimed=tuple(mail for mail in card.claimed if _arrival(mail) != arrival),
         )
         return (run,)
+
+
+def _seq(run: fold.Run) -> int:
+    match run:
+        case fold.Absent():
+            return 0
+        case fold.Ended(seq=seq):
+            return seq
+        case _:
+            return run.ledger.seq
 
 
 def _arrival(mail: Queued) -> int:

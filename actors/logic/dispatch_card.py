@@ -182,6 +182,15 @@ class Card:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing left to remember: if something comes to the run, its state comes along."""
-        quiet = not isinstance(self.run, fold.Driven) and isinstance(self.session, Away) and not self.charge
-        return quiet and not self.inbox and not self.claimed and isinstance(self.errand, Free | Later)
+        """Whether there is nothing left to remember."""
+        return self._quiet and isinstance(self.session, Away) and not self.charge
+
+    @property
+    def rests(self) -> bool:
+        """Whether that the child follows is all there is to remember; it has been sent all there is."""
+        return self._quiet and self.session == Live(self.seq)
+
+    @property
+    def _quiet(self) -> bool:
+        still = not isinstance(self.run, fold.Driven) and isinstance(self.errand, Free | Later)
+        return still and not self.inbox and not self.claimed

@@ -3,7 +3,7 @@
 from actors.logic.dispatch import Open
 from actors.logic.dispatch_turn import chunks
 from actors.messages import GenerationDown
-from ipc.messages import EventsCommitted, RunLogCredit
+from ipc.messages import EventsCommitted, GrantsUpdated, RunLive, RunLog, RunLogCredit, RunStart
 from substrate.messages import (
     Append,
     MailDelivered,
@@ -17,7 +17,7 @@ from substrate.messages import (
 )
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ids import CallId, Generation, RunId, run_ordinal
 from waypost.model.limits import Limits
 from waypost.testing.dispatch_bench import BOSS, RUN, Bench, receiving, started, step, value
 
@@ -247,3 +247,45 @@ def test_nothing_is_sent_after_the_end_of_a_run():
     assert bench.sent == []
     assert isinstance(bench.state, Open)
     assert not bench.state.cards
+
+
+def test_a_run_that_rests_with_its_child_costs_no_card_and_misses_nothing():
+    """Parked, sent to its end, no mail: one bit is kept. What is committed next goes to the child all the same."""
+    bench = Bench()
+    generation = bench.up()
+    bench.mail()
+    bench.settle()
+    by = WorkflowProcess(generation)
+    bench.do(Append(by=by, run=RUN, events=(ev.SignalAwaited(call=CallId("r1#1"), park="input", seen=1),)))
+    bench.settle()
+    assert isinstance(bench.state, Open)
+    assert not bench.state.cards
+    assert run_ordinal(RUN) in bench.state.resting
+    before = len(bench.sent)
+    bench.mail(2, to="<m1@x>")
+    bench.settle()
+    told = [each for each in bench.sent[before:] if isinstance(each, EventsCommitted)]
+    assert [ev.decode(raw).seq for each in told for raw in each.events] == [3]
+    assert not [each for each in bench.sent[before:] if isinstance(each, RunStart)], "it was given to this child once"
+    assert run_ordinal(RUN) not in bench.state.resting
+
+
+def test_a_run_that_rested_with_a_child_that_has_gone_is_not_charged_and_not_resumed():
+    """It was parked: the next child is given it when something wakes it, and from its beginning."""
+    bench = Bench()
+    generation = bench.up()
+    bench.mail()
+    bench.settle()
+    by = WorkflowProcess(generation)
+    bench.do(Append(by=by, run=RUN, events=(ev.SignalAwaited(call=CallId("r1#1"), park="input", seen=1),)))
+    bench.settle()
+    bench.tell(GenerationDown(generation, unexpected=True))
+    bench.up()
+    bench.settle()
+    before = len(bench.sent)
+    assert not [each for each in bench.sent if isinstance(each, RunStart)][1:]
+    bench.mail(2, to="<m1@x>")
+    bench.settle()
+    assert [type(each) for each in bench.sent[before:]] == [GrantsUpdated, RunStart, RunLog, RunLive]
+    resumed = [event for event in bench.paper.log(RUN) if isinstance(event, ev.RunResumed)]
+    assert [event.attempt for event in resumed] == [0]

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw
 
 from actors.logic.dispatch import Open, advance
-from actors.logic.dispatch_card import Card, Feeding, Opening
+from actors.logic.dispatch_card import Away, Card, Feeding, Gone, Live, Opening
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import (
@@ -25,7 +25,7 @@ from substrate.messages import (
 from waypost.acting import Next
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import CallId, Generation
+from waypost.model.ids import CallId, Generation, run_ordinal
 from waypost.model.limits import Limits
 from waypost.testing.dispatch_bench import CHILD, NOW, RUN, Bench, receiving, step
 
@@ -41,14 +41,12 @@ def apply(state: Open, make: Make) -> Next[Any]:
 
 def session(state: Open) -> str:
     """The name of the run's session."""
-    card = state.cards.get(RUN)
-    return "Away" if card is None else type(card.session).__name__
+    return type(_card(state).session).__name__
 
 
 def errand(state: Open) -> str:
     """The name of the run's errand."""
-    card = state.cards.get(RUN)
-    return "Free" if card is None else type(card.errand).__name__
+    return type(_card(state).errand).__name__
 
 
 def _open(bench: Bench) -> Open:
@@ -109,7 +107,9 @@ def errands() -> tuple[Open, ...]:
 
 
 def _card(state: Open) -> Card:
-    return state.cards[RUN]
+    """The run's card; for one that rests, what would be on it as far as it is remembered."""
+    rests = run_ordinal(RUN) in state.resting
+    return state.cards.get(RUN) or Card(id=RUN, run=Gone(), session=Live(0) if rests else Away())
 
 
 def _outcome(result: Any, machine: Callable[[Card], Any]) -> Make:
