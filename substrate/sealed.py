@@ -11,13 +11,13 @@ from substrate.objects import Kind
 
 _CACHE = 16 * 1024 * 1024
 _WINDOW = 1024 * 1024
-_MAPPED = 32 * 1024 * 1024
+_MAPPED = 8 * 1024 * 1024
 
 
 class SealedObjects:
     """The packs of one repository. Not for two threads at once.
 
-    For the whole process libgit2 caches 16 MB of objects and maps 32 MB of packs, a window of 1 MB at a time.
+    For the whole process libgit2 caches 16 MB of objects and maps 8 MB of packs, a window of 1 MB at a time.
     """
 
     def __init__(self, objects: str) -> None:

@@ -238,6 +238,10 @@ class Store:
         self._check()
         return self._objects.tree(oid)
 
+    def let_go_of_packs(self) -> None:
+        """Map none of the packs any more until they are read again: after something that has read much of them."""
+        self._objects.reopen()
+
     # --- writing ---
 
     def commit(

@@ -126,6 +126,7 @@ class Writer:
             check_owner(store.path, store.read(layout.FORMAT) or b"", settings)
             derived = Path(Folder(str(path)).derived)
             index = Index.open(derived, store, settings.address, limits, store.repository_id)
+            store.let_go_of_packs()
         except BaseException:
             store.abandon()
             raise
