@@ -13,14 +13,14 @@ from waypost.host.exits import Exit
 from waypost.host.importing import Imported, Order, carry_out, dry_run
 from waypost.host.narrate import printable
 from waypost.model.errors import Invalid
-from waypost.model.ids import deployment
+from waypost.model.ids import Deployment, deployment
 
 _SHOWN = 200
 """Of a list, in words; ``--json`` has all of it."""
 
 
-class NoStep(Invalid):
-    """An argument of ``--grants`` that names no step and no repository."""
+class Misused(Invalid):
+    """An option that can't be what it is to be."""
 
     code = "usage"
 
@@ -38,7 +38,7 @@ def take_over(
     """Import, or say what an import would do. Exit LEFT where something isn't taken over."""
     order = Order(
         source=Path(repository),
-        name=deployment(name),
+        name=_name(name),
         address=None if address is None else plain("--address", address),
         steps=dict(map(_step, grants)),
         command=("waypost", "import", repository),
@@ -63,10 +63,17 @@ def _where(data: str | None) -> Path:
         return Path.cwd() / NAME
 
 
+def _name(text: str) -> Deployment:
+    try:
+        return deployment(text)
+    except Invalid as bad:
+        raise Misused(bad.message, hint="choose another --name, and call the workflow so") from None
+
+
 def _step(text: str) -> tuple[str, Path]:
     step, found, path = plain("--grants", text).partition("=")
     if not (step and found and path):
-        raise NoStep(f"{text!r} names no step and its repository", hint="write --grants STEP=REPOSITORY")
+        raise Misused(f"{text!r} names no step and its repository", hint="write --grants STEP=REPOSITORY")
     return step, Path(path)
 
 

@@ -27,17 +27,18 @@ from waypost.host.errors import HostError, NotWritable
 from waypost.host.lock import HostLock
 from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
+from waypost.model.mail import BadAddress
 from waypost.model.mail import address as normal
 from waypost.model.times import stamp
 
 
 class NoAddress(HostError):
-    """Nothing says which address the deployment is to have."""
+    """Nothing says which address the deployment is to have, or what does is no address here."""
 
     code = "usage"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: no mail ever came to it", hint="say by --address which address the workflow has")
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}", hint="say by --address which address the workflow has")
 
 
 class NothingToImport(HostError):
@@ -110,7 +111,7 @@ class Order:
 
 
 def look(order: Order) -> tuple[Survey, str]:
-    """Look at the source: the survey, and the address that the deployment will have. Raises HostError, BadAddress.
+    """Look at the source: the survey, and the address that the deployment will have. Raises HostError.
 
     Nothing is written anywhere.
     """
@@ -121,8 +122,11 @@ def look(order: Order) -> tuple[Survey, str]:
         raise NothingToImport(bad.message, hint=bad.hint) from bad
     chosen = order.address or found.queue.address
     if not chosen:
-        raise NoAddress(str(order.source))
-    return found, normal(chosen)
+        raise NoAddress(str(order.source), "no mail ever came to it")
+    try:
+        return found, normal(chosen)
+    except BadAddress as bad:
+        raise NoAddress(str(order.source), bad.message) from bad
 
 
 def dry_run(order: Order) -> Imported:

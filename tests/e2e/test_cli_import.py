@@ -1,0 +1,96 @@
+"""``waypost import`` as its users meet it: looked at first, done, held, and going on with the mail that waited."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from waypost.testing import reference as made
+from waypost.testing.host_process import HostProcess
+from waypost.testing.verbs import verb
+
+pytestmark = pytest.mark.e2e
+
+WORKFLOW = f'''
+from waypost import Mail, Workflow
+
+desk = Workflow("desk", address="{made.ADDRESS}")
+
+@desk.step
+def size(mail: Mail) -> int:
+    """Count."""
+    return len(mail.text)
+
+@desk.run
+async def count(mail: Mail) -> int:
+    """Count."""
+    return await size(mail)
+'''
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A deployment there: one run, live; one mail that waits, in its thread; a step's grants; a conversation."""
+    source = made.Reference(tmp_path / "theirs.git")
+    run = [
+        made.event(1, "RunStarted", runId="a", trigger={"payload": made.payload("a@x")}, consumedMessageId="<a@x>"),
+        made.event(2, "SignalAwaited", stepId="s", signalName="__signal__:c", parkKind="input"),
+    ]
+    source.commit("main", {**made.one_a_file("a", run), "agent-state/s/turns.jsonl": b"{}\n"})
+    source.commit("events", made.queued("a@x", made.BEGAN, made.mail("a@x")))
+    waiting = made.queued("b@x", made.BEGAN + 1, made.mail("b@x", answers="a@x"))
+    source.commit("events", {**waiting, **made.consumed("a@x", made.BEGAN, "a")})
+    agent = made.Reference(tmp_path / "agent.git")
+    agent.commit("main", {"state/grants.json": b'{"grants":[]}'})
+    return source.path
+
+
+def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: Path, tmp_path: Path) -> None:
+    """The whole way of somebody who moves: no mail is lost, none is answered by a run that isn't here."""
+    data, file = tmp_path / "data", tmp_path / "desk.py"
+    file.write_text(WORKFLOW)
+    grants = ("--grants", f"s={tmp_path / 'agent.git'}")
+    said = verb("import", str(theirs), "--name", "desk", *grants, "--dry-run", data=data)
+    assert (said.status, "nothing was written" in said.out, data.exists()) == (2, True, False)
+    assert "agent-state/s/turns.jsonl: an agent's conversation has no place here" in said.err
+
+    done = verb("import", str(theirs), "--name", "desk", *grants, data=data)
+    assert done.status == 2
+    assert "a, 4 events; it was live there, and is ended here" in done.out
+    assert "1 in the inbox" in done.out
+    assert "waypost resume desk" in done.out
+    assert verb("verify", data=data).status == 0
+    (listed,) = [row for row in json.loads(verb("runs", "--json", data=data).out)["runs"] if row["state"] == "failed"]
+    shown = verb("show", listed["run"], data=data)
+    assert "imported from interchange, where it was a" in shown.out
+    assert "kept as it was: its log, part 1" in shown.out
+    assert "waited for __signal__:c; its program can't go on here" in shown.out
+
+    again = verb("import", str(theirs), "--name", "desk", data=data)
+    assert (again.status, "already" in again.err, "--name" in again.err) == (1, True, True)
+
+    host = HostProcess(file, data=data).start(ready="desk is held")
+    try:
+        resumed = verb("resume", "desk", "--yes", data=data)
+        assert (resumed.status, "held" in resumed.out, "1 mails" in resumed.out) == (0, True, True)
+        host.wait_for("completed")
+    finally:
+        host.stop()
+    assert f"after {listed['run']}" in verb("show", "run_2", data=data).out
+    assert verb("verify", data=data).status == 0
+
+
+def test_what_is_wrong_with_an_import_is_said_in_words(theirs: Path, tmp_path: Path) -> None:
+    """Each mistake with its exit code, and what to write instead."""
+    data = tmp_path / "data"
+    for arguments, status, words in (
+        ((str(theirs),), 64, "--name"),
+        ((str(theirs), "--name", "No Name"), 64, "1 to 63 characters"),
+        ((str(theirs), "--name", "desk", "--grants", "s"), 64, "--grants STEP=REPOSITORY"),
+        ((str(theirs), "--name", "desk", "--address", "nobody"), 64, "'@'"),
+        ((str(tmp_path), "--name", "desk"), 65, "no git repository"),
+        ((str(tmp_path / "agent.git"), "--name", "desk"), 65, "--grants STEP=REPOSITORY"),
+    ):
+        refused = verb("import", *arguments, data=data)
+        assert (refused.status, words in refused.err) == (status, True), refused.err
+        assert not data.exists()
