@@ -75,7 +75,7 @@ class Damaged(SubstrateError):
         named = f" ({' and '.join(heads)})" if heads else ""
         super().__init__(
             f"{file}{where}: damaged: {why}{named}",
-            hint="keep a copy of the folder; restore it from a backup, or ask for what is readable to be salvaged",
+            hint="keep a copy of the folder; restore a backup, or copy out what is readable: `waypost fsck --salvage`",
         )
         self.file = file
         self.why = why

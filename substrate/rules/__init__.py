@@ -10,6 +10,7 @@
     queue       a mail's places, moves and effect; buckets
     outbox      mail that leaves
     counts      ordinals, watermark, format
+    page        all of it as docs/rules.md
     whole       a whole tree, as ``fsck --tip`` and the first commit need it
 
 Pure: (the repository before, what is to be written) to what is broken. A decision of ``substrate.operations`` that one
@@ -19,7 +20,8 @@ of these refuses is a fault of ours, and never reaches the disk.
 from substrate.rules.commit import Before, Commit, Ground, proposed
 from substrate.rules.gate import BrokenRule, Gate
 from substrate.rules.judge import Verdict, judge
-from substrate.rules.table import RULES, Broken, Rule, advice, broken, page
+from substrate.rules.page import page
+from substrate.rules.table import RULES, Broken, Rule, advice, broken
 
 __all__ = [
     "RULES",

@@ -5,7 +5,6 @@ before it writes anything; ``waypost fsck`` asks the same of every commit that w
 made of this table.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,7 +103,7 @@ RULES = {rule.name: rule for rules in BOOK.values() for rule in rules}
 _FAMILY: dict[str, Family] = {rule.name: family for family, rules in BOOK.items() for rule in rules}
 
 ELSEWHERE = (
-    ("256 requests of a child under way, 2,000 commits a second", "the actor that hears the child"),
+    ("256 requests of a child under way", "the actor that hears the child, which ends one that has more"),
     ("64 MiB of values that no event has named yet", "`PutBlob`: they are in memory, and no commit has them"),
     ("a bucket goes after the horizon only", "the substrate's clock: the horizon is the host's, and no file has it"),
     ("signatures, flush numbers and hashes", "`waypost verify`"),
@@ -113,7 +112,7 @@ ELSEWHERE = (
 
 ADVICE: dict[Family, str] = {
     "names": "restore the repository from a backup of before this commit; keep a copy of the folder",
-    "logs": "the run isn't what was recorded: restore from a backup of before this commit, or salvage what is readable",
+    "logs": "the run isn't what was recorded: restore a backup of before this commit, or take what `--salvage` finds",
     "values": "the value isn't the one that was recorded: take the file from a backup or a clone",
     "sealing": "take the run from a backup or a clone of before this commit",
     "queue": "look at the mail with `waypost queue`; restore from a backup of before this commit",
@@ -127,29 +126,3 @@ ADVICE: dict[Family, str] = {
 def advice(rule: str) -> str:
     """What to do about a rule that a repository breaks."""
     return ADVICE[_FAMILY[rule]]
-
-
-def page() -> str:
-    """``docs/rules.md``."""
-    return "\n".join((*_page(), ""))
-
-
-def _page() -> Iterator[str]:
-    yield "# The rules"
-    yield ""
-    yield "Every commit is checked by these before it is written, whatever made it; `waypost fsck` checks a whole"
-    yield "history by the same. A refusal and a finding name the rule, the path and the value. This page is made of"
-    yield "`substrate/rules/table.py`; `.venv/bin/python -m waypost.testing.diagrams docs` writes it."
-    for family, rules in BOOK.items():
-        yield from (
-            "",
-            f"## {family}",
-            "",
-            f"To do: {ADVICE[family]}.",
-            "",
-            "| rule | says | agreed in |",
-            "|---|---|---|",
-        )
-        yield from (f"| `{rule.name}` | {rule.says} | {rule.source} |" for rule in rules)
-    yield from ("", "## Kept elsewhere", "", "| what | by |", "|---|---|")
-    yield from (f"| {what} | {by} |" for what, by in ELSEWHERE)

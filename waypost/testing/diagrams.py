@@ -1,5 +1,7 @@
 """Pictures of the state machines, drawn from the code: every state is shown every message, and what happens is noted.
 
+And the page of the rule book, which is made of its table.
+
 ``python -m waypost.testing.diagrams DIRECTORY`` writes them; a test compares them with what is committed.
 """
 
@@ -8,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from substrate import rules
 from waypost.acting import Next
 from waypost.testing import childhood, dispatching, supervision
 
@@ -90,6 +93,7 @@ def pages() -> dict[str, str]:
             dispatching.apply,
             dispatching.errand,
         ),
+        "rules.md": rules.page(),
     }
 
 
