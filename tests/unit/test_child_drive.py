@@ -296,6 +296,22 @@ def test_a_deadline_that_passes_is_raised_where_the_code_waits() -> None:
     assert result(run) == "the deadline has passed: the run's next mail"
 
 
+def test_a_decision_that_does_not_come_in_time_is_none_and_raised() -> None:
+    """Nobody said yes: a workflow that forgets the deadline must fail, and never pay."""
+
+    async def order(mail: Mail) -> str:
+        verdict = await approve("Pay 7?", who=["boss@example.com"], deadline="3d")
+        return f"paid: {verdict}"
+
+    run = begun(a_workflow(order))
+    awaited = run.log.events[-1]
+    assert isinstance(awaited, ev.SignalAwaited)
+    assert awaited.timeout == 3 * 86_400
+    run.log.fire()
+    run.settle()
+    assert result(run) == "DeadlinePassed: the deadline has passed: Pay 7?"
+
+
 @pytest.mark.parametrize("approved", [True, False])
 def test_an_approval_is_a_mail_and_a_wait_for_its_answer(approved: bool) -> None:  # noqa: FBT001 - a parameter of the table
     """The request is in the log before the wait names it."""

@@ -138,6 +138,14 @@ def test_a_live_run_says_what_it_waits_on_and_what_to_do(
     assert answer.isolation == "none"
 
 
+def test_a_deadline_is_said_and_so_is_that_there_is_none() -> None:
+    """Design §3.7: a deadline, or an explicit "none"."""
+    (wait,) = why(told(STARTED, STEP, DONE, ASKED, APPROVAL), HERE).waiting
+    assert wait.deadline == "2001-09-09T01:46:40.000Z"
+    (wait,) = why(told(STARTED, ev.SignalAwaited(call=FIRST, park="input", seen=1)), HERE).waiting
+    assert wait.deadline is None
+
+
 def test_without_a_host_the_next_command_starts_one() -> None:
     """A step that is under way in nobody's process will not end by waiting."""
     answer = why(told(STARTED, STEP), GONE)
