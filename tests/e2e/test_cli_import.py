@@ -59,7 +59,7 @@ def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: P
     assert "a, 4 events; it was live there, and is ended here" in done.out
     assert "1 in the inbox" in done.out
     assert "waypost resume desk" in done.out
-    assert verb("verify", data=data).status == 0
+    assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
     (listed,) = [row for row in json.loads(verb("runs", "--json", data=data).out)["runs"] if row["state"] == "failed"]
     shown = verb("show", listed["run"], data=data)
     assert "imported from interchange, where it was a" in shown.out
@@ -77,7 +77,7 @@ def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: P
     finally:
         host.stop()
     assert f"after {listed['run']}" in verb("show", "run_2", data=data).out
-    assert verb("verify", data=data).status == 0
+    assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
 
 
 def test_what_is_wrong_with_an_import_is_said_in_words(theirs: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from waypost.host.importing import Imported, Order, carry_out, dry_run
 from waypost.model import events as ev
 from waypost.model.ids import Deployment, RunId
 from waypost.testing.stores import fsck, git
+from waypost.testing.verbs import verb
 
 SAMPLES = Path(__file__).parent.parent / "interop"
 ADDRESSES = {
@@ -98,6 +99,7 @@ def test_what_comes_of_it_is_sound(name: str, sample: Sample, tmp_path: Path) ->
     carry_out(data, order(sample(name), name))
     repository = data / "repos" / "taken.git"
     assert fsck(repository) == ""
+    assert verb("fsck", data=data).out.count("clean") == 1
     assert verify(repository, PublicKey.load(data / "keys" / "host.ed25519.pub")).faults == ()
     assert runlog.run_ids(tree(data)) == []
     assert not (data / "importing").exists()
