@@ -353,7 +353,7 @@ def test_what_only_moves_is_stored_once(template: Path, tmp_path: Path) -> None:
     store.close()
     assert git(path, "cat-file", "-s", "log:sealed/a").strip() == str(len(blob))
     assert sum(file.stat().st_size for file in (path / "objects" / "pack").glob("*.pack")) < 1.5 * len(blob)
-    assert fsck(path) == ""
+    assert git(path, "fsck", "--strict", "--full", "--no-progress") == ""
 
 
 def test_the_actor_seals_by_itself_and_at_its_start(template: Path, tmp_path: Path) -> None:

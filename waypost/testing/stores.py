@@ -8,6 +8,8 @@ from pathlib import Path
 
 from substrate import layout, state
 from substrate.disk import Disk
+from substrate.fsck import Looked
+from substrate.fsck import fsck as rules_of
 from substrate.keys import PublicKey, SigningKey
 from substrate.store import Store
 from waypost.model.limits import DEFAULT, Limits
@@ -15,6 +17,8 @@ from waypost.model.limits import DEFAULT, Limits
 AUTHOR = "workflow-process <workflow-process@deployment.waypost>"
 AT = 1_800_000_000_000
 REPOSITORY_ID = "0123456789abcdef"
+DEPLOYMENT = "test"
+"""Of the repositories that are made here: what tests put into them is of no layout."""
 BOUND = 256
 """Entries that a directory may have (storage §1)."""
 
@@ -22,7 +26,7 @@ BOUND = 256
 def first_files(repository_id: str = REPOSITORY_ID) -> dict[str, bytes]:
     """What flush 1 of a test repository holds."""
     known = state.Format(
-        format=state.VERSION, repository=repository_id, epoch=1, deployment="test", address="test@example.com"
+        format=state.VERSION, repository=repository_id, epoch=1, deployment=DEPLOYMENT, address="test@example.com"
     )
     return {layout.FORMAT: state.encode(known), layout.STATE: state.encode(state.State())}
 
@@ -51,8 +55,16 @@ def git(repository: Path, *arguments: str, check: bool = True) -> str:
 
 
 def fsck(repository: Path) -> str:
-    """What is wrong with it: what ``git fsck --strict`` says, and directories over their bound (storage §1)."""
-    return git(repository, "fsck", "--strict", "--full", "--no-progress") + "".join(overfull(repository))
+    """What is wrong with it: what ``git fsck --strict`` says, directories over their bound, and the rule book."""
+    said = git(repository, "fsck", "--strict", "--full", "--no-progress")
+    return said + "".join((*overfull(repository), *unruly(repository)))
+
+
+def unruly(repository: Path) -> list[str]:
+    """A line for each commit that breaks a rule; of a bare store's, whose files are of no layout, none is asked."""
+    looked = Looked()
+    found = [f"{each.commit} {each.rule} {each.path}: {each.value}\n" for each in rules_of(repository, looked)]
+    return [] if looked.deployment == DEPLOYMENT else found
 
 
 def overfull(repository: Path) -> list[str]:
