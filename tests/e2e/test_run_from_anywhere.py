@@ -43,6 +43,19 @@ def test_a_host_hides_before_it_does_anything_else() -> None:
     assert shown.stdout == "0\n"
 
 
+def test_ctrl_c_ends_the_deployment_before_the_host(tmp_path: Path) -> None:
+    """Its child is asked to leave and its journal sealed: what the host says last is true when it says it."""
+    (tmp_path / "plain.py").write_text(WORKFLOW)
+    host = HostProcess(tmp_path / "plain.py", data=tmp_path / "data").start()
+    (child,) = workers_of(host.pid)
+    os.kill(host.pid, signal.SIGINT)
+    host.wait_for("plain is stopping")
+    host.wait_for("plain is stopped")
+    assert not Path(f"/proc/{child}").exists()
+    host.wait_for("stopped; the same command goes on where it was")
+    assert host.wait() == 0
+
+
 def test_who_presses_ctrl_c_twice_means_it(tmp_path: Path) -> None:
     """A child that doesn't leave has its grace; nobody has to wait for that, and nothing is lost by not waiting."""
     (tmp_path / "plain.py").write_text(WORKFLOW)
