@@ -1,5 +1,8 @@
 """Mail that a run asks for, and what an operator does to a run."""
 
+import hashlib
+import hmac
+
 import msgspec
 import pytest
 
@@ -22,6 +25,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Settled
+from substrate.settings import message_ids
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
@@ -90,6 +94,14 @@ def test_a_repeated_request_is_the_same_mail_and_queued_once() -> None:
     desk.must(MailDelivered(1))
     assert desk.do(ask(run)) == Settled()
     assert desk.index.state.outbox == 2
+
+
+def test_a_message_id_is_the_calls_and_only_this_host_can_make_it() -> None:
+    """Whoever could guess it could claim the id before our mail has it, or answer what was never sent to them."""
+    ours, key = message_ids(b"k" * 32, "orders@shop.example.com"), "0" * 64
+    tag = hmac.new(b"k" * 32, key.encode(), hashlib.sha256).hexdigest()
+    assert ours(key) == f"<{tag[:32]}@waypost.shop.example.com>"
+    assert len({ours(key), ours("1" * 64), message_ids(b"l" * 32, "orders@shop.example.com")(key)}) == 3
 
 
 def test_a_mail_without_a_grant_leaves_an_event_that_the_workflow_sees() -> None:
