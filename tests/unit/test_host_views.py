@@ -86,6 +86,15 @@ def test_every_kind_of_event_has_its_line() -> None:
         assert Narrator().tell(event)
 
 
+@pytest.mark.parametrize(
+    ("attempt", "said"), [(0, ""), (1, ", after 1 unexpected exit"), (2, ", after 2 unexpected exits")]
+)
+def test_a_resumed_run_says_what_it_has_cost(attempt: int, said: str) -> None:
+    """Whoever looks for the run that ends its child finds it here."""
+    resumed = ev.RunResumed(generation=Generation(2), attempt=attempt)
+    assert Narrator().tell(resumed) == f"resumed in generation 2{said}"
+
+
 def test_a_timeline_reads_like_a_story() -> None:
     """Calls are called by the name of what they do."""
     assert [line.text for line in told(STARTED, STEP, DONE, ASKED, APPROVAL, YES).lines] == [

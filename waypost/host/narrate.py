@@ -136,7 +136,8 @@ def _run(
                 after += printable(event.imported.run, _SHORT)
             return f"started by {_mailed(event.mail)}{after}"
         case ev.RunResumed():
-            counted = f", after {event.attempt} unexpected exits" if event.attempt else ""
+            exits = "exit" if event.attempt == 1 else "exits"
+            counted = f", after {event.attempt} unexpected {exits}" if event.attempt else ""
             return f"resumed in generation {event.generation}{counted}"
         case ev.RunPaused():
             detail = printable(event.detail)
