@@ -1,8 +1,9 @@
-"""What every test may rely on: git without this machine's settings, known random seeds, no thread left behind."""
+"""What every test may rely on: git without this machine's settings, known seeds, no thread or file left behind."""
 
 import faulthandler
 import os
 import re
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 THREAD_GRACE = 5.0
+OPEN_FILES = 512
+"""Twice what the hungriest test needs at once; the usual limit is 1,024, so a leak shows here before it does there."""
 PYKKA_DAEMON = re.compile(r"Actor-\d+\Z")
 
 HERMETIC = {
@@ -53,6 +56,14 @@ def _hermetic_git() -> Iterator[None]:
         ):
             pygit2.settings.search_path[level] = ""
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _few_files() -> None:
+    """A test that leaves files open in this process, or a child that does, soon has no more of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft > OPEN_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
 
 
 @pytest.fixture(autouse=True)
