@@ -19,6 +19,7 @@ from waypost import (
     send,
     sleep,
 )
+from waypost.child import effects as fx
 from waypost.child.drive import Phase
 from waypost.child.errors import HostBroke
 from waypost.model import events as ev
@@ -263,6 +264,35 @@ def test_a_large_value_goes_by_blob_and_comes_back_in_replay() -> None:
     end = run.log.events[-1]
     assert isinstance(end, ev.RunCompleted)
     assert end.result.blob == completed.output.blob
+
+
+class AllAtOnce(MemoryRun):
+    """Its steps end together, before anything is done with what they gave."""
+
+    kept = 0
+
+    def _some_body_ends(self) -> None:
+        bodies, self._bodies = self._bodies, []
+        for body in bodies:
+            self._body(body)
+
+    def _perform(self, effect: fx.Effect) -> None:
+        self.kept += isinstance(effect, fx.Keep)
+        super()._perform(effect)
+
+
+def test_a_large_value_that_two_calls_bring_is_stored_once() -> None:
+    """A second copy would be named by no event, and so weigh on the child's quota until its run has ended."""
+
+    async def order(mail: Mail) -> int:
+        return sum(map(len, await asyncio.gather(large(100_000), large(100_000), large(100_001))))
+
+    log = MemoryLog()
+    log.start(MAIL)
+    run = AllAtOnce(a_workflow(order), log)
+    run.settle()
+    assert result(run) == 300_001
+    assert run.kept == 2
 
 
 def test_a_run_that_waits_is_parked_and_says_up_to_where_it_has_seen() -> None:
