@@ -33,9 +33,9 @@ def test_each_of_the_two_commands_is_one_line(mark: str) -> None:
 
 def test_every_command_that_is_named_to_people_exists() -> None:
     """A hint that leads to "no such command" is worse than none."""
-    named = set(re.findall(r"^(?:or: )?waypost ([a-z]+)", README, re.MULTILINE))
+    named = set(re.findall(r"^(?:or: )?waypost ([a-z]+(?:-[a-z]+)*)", README, re.MULTILINE))
     for package in PACKAGES:
         for file in (ROOT / package).rglob("*.py"):
-            named |= set(re.findall(r"`waypost ([a-z]+)", file.read_text(encoding="utf-8")))
+            named |= set(re.findall(r"`waypost ([a-z]+(?:-[a-z]+)*)", file.read_text(encoding="utf-8")))
     assert len(named) > 5
     assert named - VERBS == set()
