@@ -75,8 +75,9 @@ def follow(
         seq, prev, changed = seq + 1, ev.digest(raw), event.at
         log.events.append(event)
     log.known = Known(state, seq, prev or "", log.known.folded, changed)
-    if commit.author == CHILD:
-        _within_quotas(log, ground, found)
+    ledger = fold.ledger(state)
+    if commit.author == CHILD and ledger is not None:
+        within_quotas(log.run, ledger, ground, found)
 
 
 def _read(new: New, found: list[Broken]) -> ev.AnyEvent | None:
@@ -161,11 +162,9 @@ def _nothing_taken(known: Known, part: OfRun, folded: int, found: list[Broken]) 
         found.append(broken("append-only", f"seq {stay[0]}", "a folded event kept its own file: it is in two places"))
 
 
-def _within_quotas(log: Log, ground: Ground, found: list[Broken]) -> None:
-    ledger = fold.ledger(log.known.run)
-    if ledger is None:
-        return
+def within_quotas(run: RunId, ledger: fold.Ledger, ground: Ground, found: list[Broken]) -> None:
+    """A live run has no more open than it may."""
     if len(ledger.timers) > ground.limits.timers:
-        found.append(broken("open-calls", layout.run_dir(log.run), f"{len(ledger.timers)} pending timers"))
+        found.append(broken("open-calls", layout.run_dir(run), f"{len(ledger.timers)} pending timers"))
     if ledger.open_calls > ground.limits.open_calls:
-        found.append(broken("open-calls", layout.run_dir(log.run), f"{ledger.open_calls} open calls"))
+        found.append(broken("open-calls", layout.run_dir(run), f"{ledger.open_calls} open calls"))

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec import UNSET
+
 from substrate import layout
+from substrate.epoch import decode_epoch
 from substrate.errors import BadPath
 from substrate.layout import Place
 from substrate.operations.buckets import Watermark
@@ -20,7 +23,7 @@ from substrate.rules.queue import names
 from substrate.rules.runs import BOUND, has
 from substrate.rules.table import Broken, broken
 from substrate.rules.whole_runs import Outcome, whole_run
-from substrate.runlog import Tree
+from substrate.runlog import Tree, is_sealed
 from substrate.state import Format, State, decode_format, decode_state
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
@@ -53,6 +56,12 @@ class _Seen:
     """Outgoing mail of runs."""
     unsent: dict[int, RunId] = field(default_factory=dict)
     """The same as the runs have it."""
+    unread: set[RunId] = field(default_factory=set)
+    """Runs that couldn't be followed to their end: the rest is not held against them."""
+    waiting: dict[int, str] = field(default_factory=dict)
+    """Mails that aren't consumed, by arrival, with their paths."""
+    filed: int = 0
+    """Entries in the open bucket."""
 
 
 def whole(tree: Tree, counts: Counts, limits: Limits = DEFAULT) -> Iterator[Broken]:
@@ -67,6 +76,7 @@ def whole(tree: Tree, counts: Counts, limits: Limits = DEFAULT) -> Iterator[Brok
     if mark.first + len(mark.closed) > state.bucket:
         closed = mark.first + len(mark.closed)
         yield broken("watermark", layout.watermark_path(ground.address), f"{closed} are closed, open is {state.bucket}")
+    yield from _epoch(tree, known, state)
     last: tuple[str, RunId] | None = None
     for path, count in _walk(tree, ""):
         if count > BOUND and not path.startswith(f"{layout.CODE}/"):
@@ -85,6 +95,9 @@ def whole(tree: Tree, counts: Counts, limits: Limits = DEFAULT) -> Iterator[Brok
             last = root
             yield from _run(tree, root[0], place.run, seen, counts)
     yield from _agree(seen)
+    if seen.filed != state.bucket_entries:
+        words = f"bucket_entries is {state.bucket_entries}, {seen.filed} lie there"
+        yield broken("bucket", layout.STATE, words)
 
 
 def watermark_of(tree: Tree, ground: Ground, found: list[Broken]) -> Watermark:
@@ -110,6 +123,22 @@ def _single(tree: Tree, path: str, decoder: Callable[[bytes], T], default: T, fo
         return default
 
 
+def _epoch(tree: Tree, known: Format, state: State) -> Iterator[Broken]:
+    """Every epoch but the first is recorded; only one that has just begun holds, or an import."""
+    raw = tree.read(layout.EPOCH)
+    if raw is None:
+        if known.epoch > 1 or state.held not in {"", "import"}:
+            yield broken("missing", layout.EPOCH, f"epoch {known.epoch}, held for {state.held or 'nothing'}")
+        return
+    try:
+        epoch = decode_epoch(raw).epoch
+    except Invalid as bad:
+        yield broken("record", layout.EPOCH, bad.message)
+        return
+    if epoch != known.epoch:
+        yield broken("format", layout.EPOCH, f"epoch {epoch}, and this is epoch {known.epoch}")
+
+
 def _walk(tree: Tree, path: str) -> Iterator[tuple[str, int]]:
     """Every directory with how many entries it has, and every file with 0."""
     entries = tree.entries(path)
@@ -129,6 +158,11 @@ def _run(tree: Tree, root: str, run: RunId, seen: _Seen, counts: Counts) -> Iter
     out = Outcome()
     yield from whole_run(tree, run, seen.state, seen.ground, out)
     seen.unsent.update(out.unsent)
+    if not out.complete:
+        seen.unread.add(run)
+    for arrival in out.mails:
+        if arrival in seen.waiting:
+            yield broken("effect", seen.waiting[arrival], f"{run} was given mail {arrival}, and it isn't consumed")
     counts.runs += 1
     counts.events += out.events
 
@@ -178,9 +212,13 @@ def _entry(tree: Tree, path: str, place: Place, seen: _Seen) -> Iterator[Broken]
     if other is not None:
         yield broken("one-place", path, f"the same message is at {other}")
     if place.kind in QUEUED:
-        seen.keys[key] = path
-    elif bucket > seen.state.bucket:
+        seen.keys[key] = seen.waiting[entry.arrival] = path
+        return
+    seen.filed += bucket == seen.state.bucket
+    if bucket > seen.state.bucket:
         yield broken("bucket", path, f"filed in bucket {bucket}, open is {seen.state.bucket}")
+    if entry.rejected is UNSET and not (is_sealed(tree, entry.run) or tree.entries(layout.run_dir(entry.run))):
+        yield broken("effect", path, f"consumed for {entry.run}, which isn't there")
 
 
 def _consumed(tree: Tree, buckets: range, key: str, seen: _Seen) -> str | None:
@@ -191,7 +229,7 @@ def _consumed(tree: Tree, buckets: range, key: str, seen: _Seen) -> str | None:
 def _agree(seen: _Seen) -> Iterator[Broken]:
     """The outbox has what the runs wait for, and nothing else."""
     for ordinal, run in seen.outbox.items():
-        if seen.unsent.get(ordinal) != run:
+        if run not in seen.unread and seen.unsent.get(ordinal) != run:
             yield broken("outbox", layout.OUTBOX, f"outgoing mail {ordinal}: {run} doesn't wait for it")
     for ordinal, run in seen.unsent.items():
         if ordinal not in seen.outbox:

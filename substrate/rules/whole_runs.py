@@ -10,7 +10,7 @@ from substrate import layout, runlog
 from substrate.errors import BadPath, Damaged
 from substrate.operations.sealing import may_be_sealed
 from substrate.rules.commit import Commit, Ground, files
-from substrate.rules.logs import Log, New, follow, genesis_of
+from substrate.rules.logs import Log, New, follow, genesis_of, within_quotas
 from substrate.rules.runs import named, value
 from substrate.rules.table import Broken, broken
 from substrate.runlog import ABSENT, Known, Tree
@@ -25,10 +25,13 @@ _ANYONE = Commit(author="hub", puts={})
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to: how many events, and the outgoing mail that it still waits for."""
+    """What a run came to, as far as it could be followed: how many events, and the outgoing mail that it waits for."""
 
+    complete: bool = False
     events: int = 0
     unsent: dict[int, RunId] = field(default_factory=dict)
+    mails: dict[int, None] = field(default_factory=dict)
+    """Arrivals of the mails that it was given."""
 
 
 def whole_run(tree: Tree, run: RunId, state: State, ground: Ground, out: Outcome) -> Iterator[Broken]:
@@ -47,7 +50,7 @@ def whole_run(tree: Tree, run: RunId, state: State, ground: Ground, out: Outcome
             follow(log, chunk, _ANYONE, ground, found, genesis_of(run, grants, ground))
             for event in log.events:
                 names.update(dict.fromkeys(named((event,))))
-                found += _event(tree, event, grants_path, grants)
+                found += _event(tree, event, grants_path, grants, out)
             yield from found
             complete = not found and len(log.events) == len(chunk)
             found.clear()
@@ -57,8 +60,8 @@ def whole_run(tree: Tree, run: RunId, state: State, ground: Ground, out: Outcome
     except (Damaged, BadPath) as damage:
         yield broken("append-only", damage.file if isinstance(damage, Damaged) else damage.path, damage.why)
         return
-    out.events = log.known.seq
-    yield from _ends(log.known, run, state, out, sealed=sealed)
+    out.complete, out.events = True, log.known.seq
+    yield from _ends(log.known, run, state, ground, out, sealed=sealed)
     yield from _values(tree, run, names, ground, sealed=sealed)
 
 
@@ -83,7 +86,7 @@ def _chunks(tree: Tree, run: RunId, *, sealed: bool) -> Iterator[list[New]]:
     yield [New(path, layout.place_of(path).number or 0, runlog.stored(tree, path)) for path in tail]
 
 
-def _event(tree: Tree, event: ev.AnyEvent, grants_path: str, grants: bytes | None) -> Iterator[Broken]:
+def _event(tree: Tree, event: ev.AnyEvent, grants_path: str, grants: bytes | None, out: Outcome) -> Iterator[Broken]:
     """What an event names beside its values."""
     if isinstance(event, ev.RunStarted) and grants is not None:
         found = hashlib.sha256(grants).hexdigest()
@@ -91,6 +94,7 @@ def _event(tree: Tree, event: ev.AnyEvent, grants_path: str, grants: bytes | Non
             yield broken("hash", grants_path, f"RunStarted names {event.grants}, these bytes have {found}")
     if isinstance(event, ev.RunStarted | ev.SignalReceived) and event.mail is not UNSET:
         path = layout.mail_path(event.mail.arrival)
+        out.mails[event.mail.arrival] = None
         raw = tree.read(path)
         if raw is None:
             yield broken("named", path, f"event {event.seq} names this mail, and it isn't there")
@@ -98,7 +102,7 @@ def _event(tree: Tree, event: ev.AnyEvent, grants_path: str, grants: bytes | Non
             yield broken("hash", path, f"its bytes aren't those of {event.mail.sha256}")
 
 
-def _ends(known: Known, run: RunId, state: State, out: Outcome, *, sealed: bool) -> Iterator[Broken]:
+def _ends(known: Known, run: RunId, state: State, ground: Ground, out: Outcome, *, sealed: bool) -> Iterator[Broken]:
     where = layout.sealed_dir(run) if sealed else layout.run_dir(run)
     if not known.seq:
         yield broken("missing", where, "a run without an event")
@@ -110,6 +114,10 @@ def _ends(known: Known, run: RunId, state: State, out: Outcome, *, sealed: bool)
     ledger = fold.ledger(known.run)
     if ledger is not None and ledger.generation > state.generation:
         yield broken("generation", where, f"generation {ledger.generation} has the run, {state.generation} is at work")
+    if ledger is not None:
+        found: list[Broken] = []
+        within_quotas(run, ledger, ground, found)
+        yield from found
     if not isinstance(known.run, fold.Absent):
         unsent = known.run.unsent if isinstance(known.run, fold.Ended) else known.run.ledger.unsent
         out.unsent.update(dict.fromkeys(unsent, run))

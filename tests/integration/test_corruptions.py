@@ -11,7 +11,7 @@ from substrate.fsck import Finding, Looked, fsck
 from substrate.rules import RULES, Ground, judge
 from waypost.model.limits import DEFAULT
 from waypost.testing.corrupted import World
-from waypost.testing.corruptions import CORRUPTIONS, Corruption
+from waypost.testing.corruptions import CORRUPTIONS, HISTORY, Corruption
 from waypost.testing.desk import ADDRESS, REPOSITORY
 
 KEY = SigningKey.generate()
@@ -41,6 +41,11 @@ def test_every_rule_has_a_corruption_that_breaks_it() -> None:
     assert {each.rule for each in CORRUPTIONS} == RULES.keys() - UNWRITABLE
 
 
+def test_what_only_history_shows_is_known_by_name() -> None:
+    """A name that is no corruption's would excuse nothing."""
+    assert {each.name for each in CORRUPTIONS} >= HISTORY
+
+
 @pytest.mark.parametrize("each", CORRUPTIONS, ids=lambda each: each.name)
 def test_a_bad_commit_is_refused_and_found_by_its_rule(each: Corruption, world: World, tmp_path: Path) -> None:
     """By the same rule, by the writer before and by ``fsck`` after; the commits before it stay clean."""
@@ -55,3 +60,4 @@ def test_a_bad_commit_is_refused_and_found_by_its_rule(each: Corruption, world: 
     assert {finding.rule for finding in findings} == {broken.rule for broken in refused}
     assert len({finding.commit for finding in findings}) == 1
     assert all(finding.advice and finding.value for finding in findings)
+    assert bool(found(clone, tip=True)) == each.seen

@@ -30,6 +30,11 @@ class Corruption:
     rule: str
     make: Make
 
+    @property
+    def seen(self) -> bool:
+        """Whether the tree alone shows it."""
+        return self.name not in HISTORY
+
 
 def _tail(world: World) -> str:
     """The path of the live run's newest event."""
@@ -390,3 +395,26 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     ),
     Corruption("a child writes to a run it wasn't given", "fence", _not_given),
 )
+
+HISTORY = {
+    "a consumed entry is changed",
+    "an event is gone",
+    "a mail vanishes",
+    "a mail on hold vanishes",
+    "a claim changes the entry",
+    "a mail changes its sender",
+    "a claim is counted twice",
+    "a mail is consumed without a claim",
+    "a new mail with attempts",
+    "a mail without an entry",
+    "a run of another origin",
+    "a closing time is changed",
+    "an ordinal is skipped",
+    "a generation is skipped",
+    "another deployment",
+    "a commit by nobody we know",
+    "the host completes a step",
+    "a child moves mail",
+    "a child writes to a run it wasn't given",
+}
+"""What only the commit shows: the tree after it is one that there could be."""
