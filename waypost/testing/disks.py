@@ -13,6 +13,9 @@ from pathlib import Path
 
 from substrate.disk import Disk
 
+TAKES_SPACE = frozenset({"create", "reserve", "write-file", "mkdir", "link"})
+"""Operations that fail on a full disk."""
+
 
 class Died(BaseException):
     """The process is gone; not an Exception, so that nothing in between can catch it by accident."""
@@ -73,8 +76,7 @@ class FailingDisk(Disk):
     def point(self, operation: str, path: str) -> None:
         """Pass a point, or raise OSError there."""
         super().point(operation, path)
-        takes_space = operation in {"create", "reserve", "write-file", "mkdir", "link"}
-        if self.points == self.at or (self.lasting and self.points > self.at and takes_space):
+        if self.points == self.at or (self.lasting and self.points > self.at and operation in TAKES_SPACE):
             raise OSError(self.error, os.strerror(self.error), path)
 
     def write_at(self, descriptor: int, path: str, data: bytes, offset: int) -> None:

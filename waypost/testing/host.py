@@ -2,6 +2,7 @@
 
     python -m waypost.testing.host FILE… --data DIR [--limits JSON] [--print] [--record FILE] [--hang SECONDS]
         [--die-after-sync N]… [--die-before-sync N]… [--die-before-sync-of TEXT] [--kill-child-after-sync N]…
+        [--full-while FILE]
 
 It prints ``ready`` once its API listens; with ``--print`` every line of the timeline, as ISO 8601 time, tab, text. A
 kill after the n-th sync comes when the data of that flush is durable and nobody has been told: no answer, no mail and
@@ -9,6 +10,7 @@ no step's body that waits for it has left. Nothing in the product knows of any o
 """
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -25,7 +27,7 @@ from waypost.host.describe import describe_all
 from waypost.host.errors import HostError
 from waypost.host.guard import hide
 from waypost.model.limits import DEFAULT, Limits
-from waypost.testing.disks import RecordingDisk
+from waypost.testing.disks import TAKES_SPACE, RecordingDisk
 
 READY = "ready"
 KILLED = "killed"
@@ -49,6 +51,8 @@ class Moments:
     die_after: Collection[int] = ()
     kill_child_after: Collection[int] = ()
     hang: float = 0.0
+    full_while: Path | None = None
+    """The disk is full as long as this file is there."""
 
 
 class KillingDisk(RecordingDisk):
@@ -78,6 +82,13 @@ class KillingDisk(RecordingDisk):
         if self.flushes in moments.kill_child_after:
             for pid in kill_children(os.getpid()):
                 write(f"{KILLED} {pid} after flush {self.flushes}")
+
+    def point(self, operation: str, path: str) -> None:
+        """Pass a point, unless the disk is full."""
+        super().point(operation, path)
+        full = self._moments.full_while
+        if full is not None and operation in TAKES_SPACE and full.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def _brings(self, path: str, size: int) -> bool:
         """Whether what this sync adds to the journal holds the text; commits aren't compressed in it."""
@@ -131,6 +142,7 @@ def main(arguments: Sequence[str]) -> int:
         die_after=frozenset(options.die_after_sync),
         kill_child_after=frozenset(options.kill_child_after_sync),
         hang=options.hang,
+        full_while=options.full_while,
     )
     disk = KillingDisk(options.record, moments)
     config = Config(
@@ -164,6 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--print", action="store_true", help="print the timeline")
     parser.add_argument("--record", default=os.devnull, metavar="FILE", help="note what is durable, for power_cut")
     parser.add_argument("--hang", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--full-while", type=Path, metavar="FILE", help="the disk is full while it is there")
     parser.add_argument("--die-before-sync-of", default="", metavar="TEXT")
     for name in ("--die-before-sync", "--die-after-sync", "--kill-child-after-sync"):
         parser.add_argument(name, type=int, action="append", default=[], metavar="N")

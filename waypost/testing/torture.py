@@ -1,0 +1,301 @@
+"""A world without mercy around one real host: senders, kills, a full disk, stock git, readers; seeded, for any time.
+
+``Torture.run`` lets it go on for so many seconds, then lets everything come to its end in peace; ``torture_check`` says
+whether all promises were kept. The seed decides what each of the threads does; when it comes to do it is the machine's.
+"""
+
+import errno
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from substrate.keys import PublicKey
+from substrate.reader import Reader
+from waypost.cli.client import Client, Said
+from waypost.host.answers import MailTaken, Runs
+from waypost.host.datadir import DataDir
+from waypost.host.errors import HostError, NoHost, Unanswered
+from waypost.testing.mortal import MortalHost, Place, Stuck, workers_of
+from waypost.testing.stores import git
+
+DEPLOYMENT = "torture"
+ADDRESS = "torture@example.com"
+PATIENCE = 180.0
+"""Seconds in which everything must have come to its end when nobody disturbs it any more."""
+LIMITS = (
+    '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 400, '
+    '"attempts": 1000}'
+)
+"""Short waits, small packs; and a mail whose child was killed is not to blame, however often."""
+FLOW = f'''
+import os
+from pathlib import Path
+
+from waypost import Mail, Workflow, idempotency_key, receive, sleep
+
+torture = Workflow("{DEPLOYMENT}", address="{ADDRESS}", env=["BOOKS"])
+
+
+@torture.step
+def note(text: str) -> str:
+    """Note it once per key, as a ledger would that knows the key."""
+    line = f"{{idempotency_key()}} {{text.split()[0]}}\\n"
+    ledger = Path(os.environ["BOOKS"]) / "ledger"
+    if not ledger.exists() or line not in ledger.read_text(encoding="utf-8"):
+        descriptor = os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        os.write(descriptor, line.encode())
+        os.close(descriptor)
+    return "x" * (200_000 if "large" in text else 10)
+
+
+@torture.run
+async def go(mail: Mail) -> int:
+    done = len(await note(mail.text))
+    if "sleep" in mail.text:
+        await sleep("20ms")
+    if "wait" in mail.text:
+        done += len(await note((await receive()).text))
+    return done
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A mail that was acknowledged, and as what."""
+
+    name: str
+    arrival: int
+    run: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has happened so far."""
+
+    sent: list[Sent] = field(default_factory=list)
+    """In no order; each was acknowledged, some more than once."""
+    kills: int = 0
+    child_kills: int = 0
+    lives: int = 0
+    full: int = 0
+    gits: int = 0
+    reads: int = 0
+    broken: list[str] = field(default_factory=list)
+    """What a reader or git found wrong on the way."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        return (
+            f"{len(self.sent)} acknowledgements, {self.kills} hosts and {self.child_kills} children killed, "
+            f"{self.lives} lives, {self.full} times full, {self.gits} runs of git, {self.reads} looks from outside"
+        )
+
+
+class Torture:
+    """One world, in a folder of its own."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.data, self.books = DataDir(folder / "data"), folder / "books"
+        self.tally = Tally()
+        self._folder, self._seed = folder, seed
+        self._over = threading.Event()
+        self._full = folder / "disk-is-full"
+        self._host: MortalHost | None = None
+        self._place = Place(
+            folder / "data", folder / "flow.py", {**os.environ, "BOOKS": str(self.books)}, folder / "stderr"
+        )
+
+    @property
+    def repository(self) -> Path:
+        """The deployment's."""
+        return self.data.repo(DEPLOYMENT)
+
+    @property
+    def ledger(self) -> list[tuple[str, str]]:
+        """(key, word) of each note."""
+        file = self.books / "ledger"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return [(key, word) for key, _, word in (line.partition(" ") for line in lines)]
+
+    def run(self, seconds: float, say: Callable[[str], None] = lambda _line: None) -> Tally:
+        """Torture for so long, then let all of it end. Raises Stuck where it doesn't."""
+        self.books.mkdir(parents=True)
+        self._place.file.write_text(FLOW, encoding="utf-8")
+        acts = (self._keep, self._kill, self._fill, self._git, self._look, *[self._send] * 3)
+        threads = [
+            threading.Thread(target=self._guarded, args=(act, random.Random(f"{self._seed}/{number}"), number))  # noqa: S311 - a seed to be repeated
+            for number, act in enumerate(acts)
+        ]
+        until = time.monotonic() + seconds
+        for thread in threads:
+            thread.start()
+        while not self._over.wait(min(10.0, max(0.0, until - time.monotonic()))) and time.monotonic() < until:
+            say(str(self.tally))
+        self._over.set()
+        for thread in threads:
+            thread.join()
+        self._full.unlink(missing_ok=True)
+        self._come_to_an_end()
+        return self.tally
+
+    def _guarded(self, act: Callable[[random.Random, int], None], rng: random.Random, number: int) -> None:
+        try:
+            act(rng, number)
+        except BaseException as failure:
+            self.tally.broken.append(f"{act.__name__}: {type(failure).__name__}: {failure}")
+            self._over.set()
+            raise
+
+    # --- the host ---
+
+    def _keep(self, _rng: random.Random, _number: int) -> None:
+        """Start the host again whenever it is dead."""
+        while not self._over.wait(0.02):
+            host = self._host
+            if host is None or not host.alive:
+                if host is not None:
+                    self._buried(host)
+                self._host = self._start()
+        host = self._host
+        if host is not None:
+            host.kill()
+            self._buried(host)
+
+    def _start(self) -> MortalHost:
+        self.tally.lives += 1
+        return MortalHost(self._place, ("--limits", LIMITS, "--full-while", str(self._full)))
+
+    def _buried(self, host: MortalHost) -> None:
+        status = host.end()
+        # A first start on a full disk ends in words; whoever runs it starts it again.
+        full = any(os.strerror(errno.ENOSPC) in line for line in host.lines)
+        if status != -signal.SIGKILL and not (full and status == 1):
+            raise Stuck(f"the host ended by itself, with status {status}: {host.lines[-10:]}")
+
+    def _come_to_an_end(self) -> None:
+        host = self._start()
+        client, until = Client(self._place.data / "host.sock"), time.monotonic() + PATIENCE
+        try:
+            while not (host.ready and self._all_ended(client)):
+                if time.monotonic() > until or not host.alive:
+                    raise Stuck(f"not all came to its end in {PATIENCE:g} s: {host.lines[-10:]}")
+                host.hear(0.2)
+        finally:
+            status = host.end()
+        if status:
+            raise Stuck(f"the host ended with status {status}")
+
+    def _all_ended(self, client: Client) -> bool:
+        with suppress(NoHost, Unanswered):
+            rows = client.get(Runs, "runs").runs
+            return all(row.state in {"completed", "failed", "parked"} for row in rows)
+        return False
+
+    # --- what disturbs it ---
+
+    def _kill(self, rng: random.Random, _number: int) -> None:
+        while not self._over.wait(rng.uniform(0.1, 3.0)):
+            host = self._host
+            # One of ten dies while it starts; on a busy machine all of them might, and nothing would ever come in.
+            if host is None or not host.alive or not (host.ready or rng.random() < 0.1):  # noqa: PLR2004 - see there
+                continue
+            if rng.random() < 0.5:  # noqa: PLR2004 - a coin
+                host.kill()
+                self.tally.kills += 1
+            else:
+                for pid in workers_of(host.pid):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                        self.tally.child_kills += 1
+
+    def _fill(self, rng: random.Random, _number: int) -> None:
+        while not self._over.wait(rng.uniform(2.0, 8.0)):
+            self._full.touch()
+            self.tally.full += 1
+            self._over.wait(rng.uniform(0.2, 2.0))
+            self._full.unlink()
+
+    def _git(self, rng: random.Random, number: int) -> None:
+        clone = self._folder / f"clone{number}"
+        while not self._over.wait(rng.uniform(0.5, 4.0)):
+            if not self.repository.is_dir():
+                continue
+            match rng.choice(("gc", "repack", "clone", "fsck")):
+                case "gc":
+                    git(self.repository, "gc", "--quiet", "--prune=now", check=False)
+                case "repack":
+                    git(self.repository, "repack", "-a", "-d", "-q", check=False)
+                case "clone":
+                    git(self._folder, "clone", "-q", "--mirror", str(self.repository), str(clone))
+                    self._sound(git(clone, "fsck", "--strict", "--no-progress", check=False))
+                    shutil.rmtree(clone)
+                case _:
+                    self._sound(git(self.repository, "fsck", "--strict", "--no-progress", check=False))
+            self.tally.gits += 1
+
+    def _sound(self, said: str) -> None:
+        if "error" in said or "fatal" in said or "missing" in said:
+            self.tally.broken.append(f"git fsck: {said}")
+            self._over.set()
+
+    def _look(self, rng: random.Random, _number: int) -> None:
+        """Read from outside, whether or not a host lives: what was acknowledged before is there."""
+        while not self._over.wait(rng.uniform(0.3, 2.0)):
+            known = {sent.arrival: sent.run for sent in list(self.tally.sent)}
+            if not known:
+                continue
+            reader = Reader.open(self.repository, PublicKey.load(self.data.public_key))
+            found = {line.entry.arrival: line.entry.run for line in reader.queue(consumed=True)}
+            lost = {arrival: run for arrival, run in known.items() if found.get(arrival) != run}
+            if lost:
+                self.tally.broken.append(f"a reader doesn't find what was acknowledged: {lost}")
+                self._over.set()
+            self.tally.reads += 1
+
+    # --- who writes to it ---
+
+    def _send(self, rng: random.Random, number: int) -> None:
+        """One mail after the other, each tried until it is acknowledged; some twice, some in answer to one before."""
+        client = Client(self._place.data / "host.sock")
+        done: list[bytes] = []
+        waiting: list[str] = []
+        for count in range(1 << 62):
+            if waiting and rng.random() < 0.5:  # noqa: PLR2004 - a coin
+                raw = mail(f"{number}.{count}", "answer", answers=waiting.pop())
+            elif done and rng.random() < 0.1:  # noqa: PLR2004 - one of ten
+                raw = rng.choice(done)
+            else:
+                kind = rng.choice(("plain", "plain", "large", "sleep", "wait"))
+                raw = mail(f"{number}.{count}", kind)
+                if kind == "wait":
+                    waiting.append(f"{number}.{count}")
+            if not self._acknowledged(client, raw, rng):
+                return
+            done.append(raw)
+
+    def _acknowledged(self, client: Client, raw: bytes, rng: random.Random) -> bool:
+        name = raw.partition(b"Message-ID: <")[2].partition(b"@")[0].decode()
+        while not self._over.wait(rng.uniform(0.0, 0.05)):
+            try:
+                taken = client.post(MailTaken, "mail", ADDRESS, body=raw, content_type="message/rfc822")
+            except (NoHost, Unanswered, Said, HostError):
+                continue
+            if taken.outcome not in {"enqueued", "already-present"}:
+                raise Stuck(f"mail {name} came to be {taken.outcome}")
+            self.tally.sent.append(Sent(name, taken.arrival, taken.run))
+            return True
+        return False
+
+
+def mail(name: str, kind: str, *, answers: str | None = None) -> bytes:
+    """A mail of this kind; the first word of its text is its name."""
+    reply = "" if answers is None else f"In-Reply-To: <{answers}@x>\r\n"
+    head = f"From: ann@example.com\r\nTo: {ADDRESS}\r\nSubject: {name}\r\nMessage-ID: <{name}@x>\r\n{reply}"
+    return f"{head}\r\n{name} {kind}\r\n".encode()
