@@ -22,6 +22,7 @@ from substrate.messages import (
     ReadLog,
     ReadRejected,
     ReadRuns,
+    ReadSealed,
     Refused,
     RejectedPage,
     RunLine,
@@ -34,7 +35,7 @@ from waypost.model import run as fold
 from waypost.model.ids import RunId, is_sha256
 from waypost.model.queue import Entry
 
-Value: TypeAlias = LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage
+Value: TypeAlias = LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage | None
 
 
 @overload
@@ -49,7 +50,7 @@ def answer(index: Index, question: ReadHold) -> tuple[Kept, ...]: ...
 def answer(index: Index, question: ReadRejected) -> RejectedPage: ...
 @overload
 def answer(index: Index, question: Question) -> Value | Refused: ...
-def answer(index: Index, question: Question) -> Value | Refused:
+def answer(index: Index, question: Question) -> Value | Refused:  # noqa: PLR0911 - a table
     """The value of a question, or Refused. Raises Damaged where a log can't be read."""
     match question:
         case ReadLog():
@@ -64,6 +65,8 @@ def answer(index: Index, question: Question) -> Value | Refused:
             return read_runs(index, question)
         case ReadDeadlines():
             return read_deadlines(index, question)
+        case ReadSealed():
+            return None  # whoever owns the repository has sealed it by then
         case _:
             assert_never(question)
 

@@ -364,4 +364,9 @@ class RejectedPage:
     cursor: tuple[int, int] | None = None
 
 
-Question: TypeAlias = ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected
+@dataclass(frozen=True, slots=True)
+class ReadSealed:
+    """Asked before stock git reads: all that is durable is brought onto the branch first. Value: None."""
+
+
+Question: TypeAlias = ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected | ReadSealed

@@ -138,9 +138,9 @@ def _report(
         proof = Proof(objects, known.repository, frozenset((each.epoch, each.flush) for each in expected))
         faults.extend(proof.faults_of(steps))
         faults.extend(_trusted(proof, key))
-        for each in expected:
-            faults.extend(map(Fault, _met(proof, each, known.repository)))
-        receipts = tuple(each.flush for each in expected if each.signed)
+        unmet = {each: tuple(_met(proof, each, known.repository)) for each in expected}
+        faults.extend(Fault(what) for whats in unmet.values() for what in whats)
+        receipts = tuple(each.flush for each, whats in unmet.items() if each.signed and not whats)
         counted = count_runs(newest, known.repository)
         faults.extend(Fault(what, path=path) for what, path in counted.faults)
     except (SubstrateError, Invalid) as failure:

@@ -43,6 +43,7 @@ from substrate.messages import (
     ReadLog,
     ReadRejected,
     ReadRuns,
+    ReadSealed,
     Ref,
     Refused,
     Result,
@@ -142,6 +143,9 @@ class Writer:
             case ReadLog() | ReadBlob() | ReadRuns() | ReadDeadlines() | ReadHold() | ReadRejected():
                 value = questions.answer(self._index, what)
                 result = value if isinstance(value, Refused) else Done(self._position, value)
+            case ReadSealed():
+                yield from self.seal(now)
+                result = Done(self._position)
             case _ if (reason := self._withholds(what)) is not None:
                 result = Withheld(reason)
             case _:

@@ -5,6 +5,7 @@
     client     the host's API over its socket
     reading    runs, show, log, why, verify: with a host or without
     writing    send, approve, reject, resume
+    keeping    accept-rollback, receipt, rotate-key, backup, restore
     running    run: the host in the foreground
     words      answers as text
 

@@ -89,6 +89,44 @@ def resume(
     return writing.resume(what, data) if what.startswith("run_") else writing.resume_held(what, data, yes=yes)
 
 
+@app.command()
+def backup(
+    deployment: Deployment,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where the backup goes; must not exist.")],
+    with_keys: Annotated[bool, typer.Option("--with-keys", help="The host's private keys go in, too.")] = False,  # noqa: FBT002 - typer's form
+    data: Data = None,
+) -> int:
+    """Write all of a deployment into one file."""
+    from waypost.cli import keeping
+
+    return keeping.backup(deployment, file, data, with_keys=with_keys)
+
+
+@app.command()
+def restore(
+    file: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(metavar="[FILE]", help="A backup."),
+    ] = None,
+    source: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--from", metavar="GIT-URL", help="Instead of a backup: a git remote, or a clone."),
+    ] = None,
+    key: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--key", metavar="FILE", help="A public key that must have signed it."),
+    ] = None,
+    data: Data = None,
+    allow_network_fs: Annotated[  # noqa: FBT002 - the same
+        bool, typer.Option("--allow-network-fs", help="Take the risk of a network or FUSE file system.")
+    ] = False,
+) -> int:
+    """Bring a deployment in, held until `waypost resume` lets it go on."""
+    from waypost.cli import keeping
+
+    return keeping.restore(file, source, key, data, allow_network=allow_network_fs)
+
+
 @app.command(name="rotate-key")
 def rotate_key(data: Data = None) -> int:
     """Exchange the key that signs the history; the old one names the new one, and is destroyed."""

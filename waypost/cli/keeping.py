@@ -1,7 +1,13 @@
 """The verbs that look after a repository as a whole; those that change it are done while no host runs."""
 
+from pathlib import Path
+
+from waypost.cli.client import Client, Said
 from waypost.cli.output import out
-from waypost.cli.place import existing, plain
+from waypost.cli.place import existing, plain, told
+from waypost.host.answers import SealedNow
+from waypost.host.datadir import NAME
+from waypost.host.errors import Usage
 from waypost.host.exits import Exit
 
 
@@ -47,5 +53,66 @@ def accept_rollback(deployment: str, data: str | None) -> Exit:
         f"{name} goes on in epoch {accepted.now.epoch}, from {accepted.now}",
         "it is held: mail is accepted, nothing leaves",
         f"next: start its host, then `waypost resume {name}` lists what would go out and lets it go on",
+    )
+    return Exit.OK
+
+
+def backup(deployment: str, file: str, data: str | None, *, with_keys: bool) -> Exit:
+    """``waypost backup DEPLOYMENT FILE``."""
+    from waypost.host.backup import backup
+
+    where = existing(data)
+
+    def sealed(name: str) -> bool:
+        try:
+            Client(where.socket).post(SealedNow, "deployments", name, "seal")
+        except Said as said:
+            if said.code != "no-such-deployment":
+                raise
+            return False
+        return True
+
+    made = backup(where, plain("the deployment", deployment), Path(file), with_keys=with_keys, sealed=sealed)
+    manifest = made.manifest
+    out(
+        f"{made.path}: {manifest.deployment} up to flush {manifest.flush} of epoch {manifest.epoch}",
+        f"{made.size:,} bytes, {made.mails} mails from the spool",
+        "with the host's private keys: whoever has the file can sign as this host"
+        if with_keys
+        else f"without private keys; the history is signed by {where.public_key}",
+        "the workflow's file is not in it: keep that with it",
+    )
+    if made.left_out:
+        out(f"{made.left_out} files in the spool are no mails that a host would take: they were left out")
+    return Exit.OK
+
+
+def restore(file: str | None, source: str | None, key: str | None, data: str | None, *, allow_network: bool) -> Exit:
+    """``waypost restore FILE`` and ``waypost restore --from GIT-URL``."""
+    from waypost.host.offline import load_key
+    from waypost.host.restore import restore
+
+    if (file is None) == (source is None):
+        raise Usage("name either a backup's file, or a git remote or clone with --from")
+    restored = restore(
+        Path(told(data) or NAME),
+        file=None if file is None else Path(file),
+        source=None if source is None else plain("--from", source),
+        key=None if key is None else load_key(Path(key)),
+        allow_network=allow_network,
+    )
+    name = restored.deployment
+    out(
+        f"{name} ({restored.address}) is in {restored.data}, up to flush {restored.upto}",
+        f"signed by {restored.signer}"
+        + ("" if restored.pinned else ", which the history itself names: --key checks it against one that you trust"),
+    )
+    if restored.signs != restored.signer:
+        out(f"from now on signed by {restored.signs}, the key of this data directory")
+    if restored.mails:
+        out(f"{restored.mails} mails that no host had taken in lie in its spool")
+    out(
+        f"it is held in epoch {restored.now.epoch}: nothing runs and nothing leaves",
+        f"next: `waypost run FILE --data {restored.data}`, then `waypost resume {name}`; never on two hosts at once",
     )
     return Exit.OK

@@ -149,7 +149,7 @@ def _verify_receipt(data: DataDir, key: str | None, receipt: str) -> Verified:
     """The repository of this data directory that the receipt is for."""
     from substrate.receipt import load
     from waypost.host import offline
-    from waypost.host.errors import NoSuchDeployment
+    from waypost.host.keeping_errors import NoSuchDeployment
 
     found = load(Path(receipt))
     if found.deployment not in data.deployments():

@@ -10,8 +10,9 @@ from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain, run_named
 from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Resumed
 from waypost.host.datadir import DataDir
-from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotConfirmed, NotNow
+from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotNow
 from waypost.host.exits import Exit
+from waypost.host.keeping_errors import NotConfirmed
 from waypost.model.limits import DEFAULT
 
 

@@ -17,7 +17,7 @@ from substrate.opening import inspect
 from substrate.rollback import Accepted, accept
 from substrate.rotation import rotate
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NoSuchDeployment
+from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.lock import HostLock
 from waypost.model.times import stamp
 

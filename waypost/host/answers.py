@@ -187,6 +187,12 @@ class DeploymentResumed(Answer, frozen=True, kw_only=True):
     by: str
 
 
+class SealedNow(Answer, frozen=True, kw_only=True):
+    """All that is durable of a deployment is on its branch, for stock git to read."""
+
+    deployment: str
+
+
 class Finding(Answer, frozen=True, kw_only=True):
     """Something that isn't as it must be."""
 

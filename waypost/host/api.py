@@ -86,6 +86,7 @@ class Api:
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
                 _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
+                _route("/v1/deployments/{name}/seal", self.seal, "POST"),
             ],
             exception_handlers={
                 WaypostError: _problem,
@@ -173,6 +174,11 @@ class Api:
         async with self._bodies.whole(request, SMALL, "the request"):
             name, user = request.path_params["name"], request.scope["waypost.user"]
             return await in_thread(self._live.resume_deployment, name, user)
+
+    async def seal(self, request: Request) -> Answer:
+        """Bring all of a deployment onto its branch, for stock git to read."""
+        async with self._bodies.whole(request, SMALL, "the request"):
+            return await in_thread(self._live.seal, request.path_params["name"])
 
     async def release(self, request: Request) -> Answer:
         """Let a mail in from hold."""

@@ -313,37 +313,6 @@ class NoSuchRun(HostError):
         self.text = text
 
 
-class NoSuchDeployment(HostError):
-    """No deployment of this data directory has the name."""
-
-    code = "no-such-deployment"
-
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        have = f"there is {', '.join(known)}" if known else "there is none yet"
-        super().__init__(f"no deployment here is called {name[:80]!r}", hint=f"check the name: {have}")
-        self.name, self.known = name, known
-
-
-class NotHeld(HostError):
-    """The deployment isn't held."""
-
-    code = "not-held"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} isn't held: it goes on by itself while its host runs")
-        self.name = name
-
-
-class NotConfirmed(HostError):
-    """Nobody has said that it may go on."""
-
-    code = "not-confirmed"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} stays held: nobody has agreed", hint=f"`waypost resume {name} --yes` doesn't ask")
-        self.name = name
-
-
 class AmbiguousRun(HostError):
     """Several runs begin with this text."""
 

@@ -8,7 +8,7 @@ from substrate.reader import Reader
 from substrate.readview import ReadView, open_readonly
 from substrate.state import decode_state
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NoSuchDeployment, NotHeld
+from waypost.host.keeping_errors import NoSuchDeployment, NotHeld
 from waypost.host.narrate import printable
 from waypost.host.offline import public_key
 from waypost.model.queue import decode_outgoing

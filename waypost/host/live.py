@@ -20,6 +20,7 @@ from substrate.messages import (
     ReadLog,
     ReadRejected,
     ReadRuns,
+    ReadSealed,
     Refused,
     RejectedPage,
     RejectHeld,
@@ -30,9 +31,10 @@ from substrate.messages import (
     Withheld,
 )
 from waypost.acting import Ref
-from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Rejected, Released, Resumed
-from waypost.host.errors import NoSuchAddress, NoSuchDeployment, NotNow, RefusedByRule, Unanswered
+from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Rejected, Released, Resumed, SealedNow
+from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule, Unanswered
 from waypost.host.explain import Situation
+from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
 from waypost.host.queued import mail_name, named_on_hold
@@ -140,6 +142,14 @@ class Live:
             raise NoSuchDeployment(name, known)
         self._forward(name, ResumeDeployment(by))
         return DeploymentResumed(deployment=name, by=by)
+
+    def seal(self, name: str) -> SealedNow:
+        """Bring all of a deployment onto its branch. Raises NoSuchDeployment, NotNow."""
+        known = tuple(each.spec.name for each in self.deployed())
+        if name not in known:
+            raise NoSuchDeployment(name, known)
+        self._forward(name, ReadSealed())
+        return SealedNow(deployment=name)
 
     def release(self, text: str) -> Released:
         """Let a mail in from hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""

@@ -12,8 +12,9 @@ from substrate.receipt import Claim, Receipt, issue
 from substrate.verify import Expected, by_note, by_receipt, verify
 from waypost.host.answers import DeploymentVerified, Finding, Verified
 from waypost.host.datadir import DataDir, refuse_unfinished
-from waypost.host.errors import NoDataDirectory, NoKey, NoSuchDeployment
+from waypost.host.errors import NoDataDirectory, NoKey
 from waypost.host.explain import Situation
+from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
 

@@ -1,0 +1,126 @@
+"""Moving house from end to end: run, park, back up, lose everything, restore elsewhere, resume, answer, verify."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from waypost.testing.host_process import HostProcess
+from waypost.testing.stores import git
+from waypost.testing.verbs import verb
+
+pytestmark = pytest.mark.e2e
+
+WORKFLOW = '''
+from pathlib import Path
+
+from waypost import Mail, Workflow, approve, send
+
+asking = Workflow("asking", address="asking@example.com", mail_to=["boss@example.com"], env=["LEDGER"])
+
+@asking.step
+def book(what: str) -> int:
+    """Once."""
+    import os
+    with Path(os.environ["LEDGER"]).open("a") as ledger:
+        ledger.write(what + "\\n")
+    return len(what)
+
+@asking.run
+async def ask(mail: Mail) -> str:
+    """Book, ask, book again, tell."""
+    await book("before")
+    verdict = await approve("Pay?", who="boss@example.com", deadline="3d")
+    await book("after")
+    await send(to="boss@example.com", subject="told", text="told")
+    return str(verdict.approved)
+'''
+ADDRESS = "asking@example.com"
+MAIL = b"From: ann@example.com\r\nSubject: %s\r\nMessage-ID: <%s@x>\r\n\r\nhello\r\n"
+
+
+@contextmanager
+def held(file: Path, data: Path, ledger: Path) -> Iterator[HostProcess]:
+    """A host whose deployment is held: it never says that it is running."""
+    host = HostProcess(file, data=data, env={"LEDGER": str(ledger)}).start(ready="asking is held")
+    try:
+        yield host
+    finally:
+        host.stop()
+
+
+def told(data: Path) -> int:
+    return sum(b"Subject: told" in file.read_bytes() for file in (data / "out" / "new").iterdir())
+
+
+def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
+    """The whole story, from a backup beside a live host; what was done before isn't done again."""
+    file, old, new, ledger = (tmp_path / name for name in ("asking.py", "old", "new", "ledger"))
+    file.write_text(WORKFLOW)
+    box, keep = tmp_path / "asking.waypost", tmp_path / "old.pub"
+    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
+        run = host.send(ADDRESS, MAIL % (b"first", b"first"))
+        host.wait_for("waits for boss@example.com")
+        receipt = verb("receipt", "asking", data=old)
+        (tmp_path / "receipt").write_text(receipt.out)
+        made = verb("backup", "asking", str(box), data=old)
+        assert made.status == 0, made.err
+        assert "asking up to flush" in made.out
+        assert verb("backup", "asking", str(box), data=old).status == 1
+        shutil.copy(old / "keys" / "host.ed25519.pub", keep)
+        host.kill()
+    shutil.rmtree(old)
+
+    assert verb("restore", str(box), "--key", str(file), data=new).status == 64
+    restored = verb("restore", str(box), "--key", str(keep), data=new)
+    assert restored.status == 0, restored.err
+    assert "it is held in epoch 2" in restored.out
+    assert verb("restore", str(box), data=new).status == 1
+    with held(file, new, ledger):
+        assert verb("approve", run, data=new).status == 0
+        assert verb("send", ADDRESS, data=new, stdin=MAIL % (b"first", b"first")).out.count("already there") == 1
+        listed = verb("resume", "asking", data=new)
+        assert listed.status == 1
+        assert run in listed.out
+        assert ledger.read_text() == "before\n"
+    with held(file, new, ledger) as host:
+        assert verb("resume", "asking", "--yes", data=new).status == 0
+        host.wait_for("completed")
+    assert ledger.read_text() == "before\nafter\n"
+    assert told(new) == 1
+    checked = verb("verify", "--receipt", str(tmp_path / "receipt"), data=new)
+    assert checked.status == 0, checked.out
+    assert "the receipt proves flush" in checked.out
+    assert verb("verify", data=new).status == 0
+    shown = git(new / "repos" / "asking.git", "log", "--format=%s", "log")
+    assert "begin epoch 2 after flush" in shown
+    assert git(new / "repos" / "asking.git", "fsck", "--strict", "--no-progress") == ""
+
+
+def test_a_killed_hosts_data_is_backed_up_and_a_mirror_is_enough(tmp_path: Path) -> None:
+    """Without a host, what lies in a journal is sealed first; and whoever has only a clone can go on from it."""
+    file, old, ledger = tmp_path / "asking.py", tmp_path / "old", tmp_path / "ledger"
+    file.write_text(WORKFLOW)
+    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
+        run = host.send(ADDRESS, MAIL % (b"first", b"first"))
+        host.wait_for("waits for boss@example.com")
+        host.kill()
+    assert verb("send", ADDRESS, data=old, stdin=MAIL % (b"second", b"second")).status == 0  # into the spool
+    made = verb("backup", "asking", str(tmp_path / "box"), "--with-keys", data=old)
+    assert made.status == 0, made.err
+    assert "1 mails from the spool" in made.out
+    git(tmp_path, "clone", "-q", "--bare", str(old / "repos" / "asking.git"), str(tmp_path / "mirror"))
+    for number, source in enumerate(([str(tmp_path / "box")], ["--from", str(tmp_path / "mirror")])):
+        new = tmp_path / f"new{number}"
+        restored = verb("restore", *source, data=new)
+        assert restored.status == 0, restored.err
+        listed = verb("resume", "asking", data=new)
+        assert run in listed.out
+        assert verb("verify", data=new).status == 0
+    assert verb("verify", "--key", str(old / "keys" / "host.ed25519.pub"), data=tmp_path / "new0").status == 0
+    assert verb("verify", "--key", str(old / "keys" / "host.ed25519.pub"), data=tmp_path / "new1").status == 1
+    assert verb("restore", data=tmp_path / "new2").status == 64
+    assert verb("restore", str(file), data=tmp_path / "new2").status == 65
+    assert verb("restore", str(tmp_path / "nothing"), data=tmp_path / "new2").status == 78

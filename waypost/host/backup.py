@@ -1,0 +1,151 @@
+"""Taking a deployment along: one file with all of it, beside a live host or without one (``packing`` has the format).
+
+What this promises: it speaks up to a flush that was sealed before, and says which; a repository that isn't sound is
+refused in words instead of being carried on; the file appears under its name when it is whole and durable, and never
+takes the place of another.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from substrate import receipt as receipts
+from substrate.disk import Disk
+from substrate.flush import parse_trailer
+from substrate.folder import Folder
+from substrate.heads import Heads, read_note
+from substrate.keys import SigningKey
+from substrate.objects import Kind, parse_commit
+from substrate.readview import open_readonly
+from substrate.store import Store
+from substrate.verify import by_note, verify
+from waypost import __version__
+from waypost.host import packing, spool
+from waypost.host.alone import alone, now
+from waypost.host.datadir import DataDir, refuse_unfinished
+from waypost.host.errors import NoHost, NotNow
+from waypost.host.files import sync_directory
+from waypost.host.git import bundle, git
+from waypost.host.keeping_errors import BadBackup, InTheWayOfBackup, NoSuchDeployment, NotSound
+from waypost.host.packing import Manifest, Packed, measured
+from waypost.model.limits import DEFAULT
+from waypost.model.times import stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A backup: where it lies, what it holds, its size in bytes.
+
+    ``mails`` from the spool are in it; ``left_out`` are files there that are no mails that a host would take.
+    """
+
+    path: Path
+    manifest: Manifest
+    size: int
+    mails: int
+    left_out: int
+
+
+def backup(data: DataDir, name: str, file: Path, *, with_keys: bool, sealed: Callable[[str], bool]) -> Made:
+    """Write the backup of a deployment to ``file``.
+
+    ``sealed`` has a live host bring all of it onto the branch; it answers False where the host doesn't run this one,
+    and raises NoHost where none runs. Raises NoSuchDeployment, InTheWayOfBackup, NotSound, NotNow, GitFailed, NoGit,
+    SubstrateError, OSError; then no file is there.
+    """
+    refuse_unfinished(data)
+    if name not in data.deployments():
+        raise NoSuchDeployment(name, data.deployments())
+    if file.exists() or file.is_symlink():
+        raise InTheWayOfBackup(str(file))
+    key = SigningKey.load(data.signing_key)
+    # Before the seal: a mail that a host takes in meanwhile is then in both, and is recognised; never in neither.
+    with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.absolute().parent) as folder:
+        aside = Path(folder)
+        waiting = spool.waiting(data.spool(name), name)
+        mails: list[Packed] = []
+        for mail in waiting:
+            raw = spool.read(mail, DEFAULT.mail + 1)
+            if raw is not None and len(raw) <= DEFAULT.mail:
+                file_name = f"{len(mails) + 1:010d}.eml"
+                mails.append(_aside(aside / file_name, raw, f"spool/{file_name}"))
+        _seal(data, name, key, sealed)
+        noted = read_note(data.head(name))
+        report = verify(data.repo(name), key.public, () if noted is None else (by_note(noted),))
+        if not report.sound:
+            raise NotSound(name, str(report.faults[0]), len(report.faults))
+        manifest, packed = _pack(data, name, key, aside, mails, with_keys=with_keys)
+        _publish(aside / "backup", file, manifest, packed)
+    return Made(file, manifest, file.stat().st_size, len(mails), len(waiting) - len(mails))
+
+
+def _seal(data: DataDir, name: str, key: SigningKey, sealed: Callable[[str], bool]) -> None:
+    repository = data.repo(name)
+    try:
+        if not sealed(name) and Folder(str(repository)).journal_numbers():
+            raise NotNow(f"the running host doesn't run {name}, which wasn't ended in order; stop the host first")
+    except NoHost:
+        with alone(data):
+            Store.open(repository, key=key, heads=Heads(data.head(name), Disk())).close()
+
+
+def _pack(
+    data: DataDir, name: str, key: SigningKey, aside: Path, mails: list[Packed], *, with_keys: bool
+) -> tuple[Manifest, list[Packed]]:
+    bundled = aside / "bundle"
+    bundle(data.repo(name), bundled)
+    # The branch may have moved on: what the bundle says of itself is what the backup speaks of.
+    head = git(data.repo(name), "bundle", "list-heads", str(bundled.absolute()), "refs/heads/log").split()[0]
+    view = open_readonly(data.repo(name), key.public)
+    trailer = parse_trailer(parse_commit(view.object(Kind.COMMIT, bytes.fromhex(head))).message)
+    if trailer is None:
+        raise BadBackup(str(bundled), f"the branch stands at {head}, which is the head of no flush")
+    at = stamp(now())
+    claim = receipts.Claim(
+        deployment=name,
+        repository=view.repository_id,
+        epoch=view.format.epoch,
+        flush=trailer.number,
+        hash=trailer.hash,
+        at=at,
+    )
+    receipt = _aside(aside / "receipt", receipts.encode(receipts.issue(claim, key)) + b"\n", packing.RECEIPT)
+    packed = [receipt, measured(packing.BUNDLE, bundled), *mails]
+    if with_keys:
+        packed += [measured(packing.SIGNING_KEY, data.signing_key), measured(packing.MAIL_KEY, data.mail_key)]
+    manifest = Manifest(
+        waypost=__version__,
+        at=at,
+        deployment=name,
+        address=view.format.address,
+        repository=view.repository_id,
+        epoch=view.format.epoch,
+        flush=trailer.number,
+        hash=trailer.hash,
+        head=head,
+        signer=key.public.line(),
+        keys=with_keys,
+        files=tuple(each.member for each in packed),
+    )
+    return manifest, packed
+
+
+def _aside(path: Path, raw: bytes, name: str) -> Packed:
+    path.write_bytes(raw)
+    return measured(name, path)
+
+
+def _publish(aside: Path, file: Path, manifest: Manifest, packed: list[Packed]) -> None:
+    """Write it whole, make it durable, and only then give it its name, which must be free."""
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as into:
+        packing.write(into, manifest, packed)
+        into.flush()
+        os.fsync(into.fileno())
+    try:
+        os.link(aside, file)
+    except FileExistsError:
+        raise InTheWayOfBackup(str(file)) from None
+    sync_directory(file.absolute().parent)

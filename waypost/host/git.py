@@ -1,0 +1,52 @@
+"""Stock git, for what is carried from one place to another: bundles and clones. Nobody's configuration has a say."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from waypost.host.keeping_errors import GitFailed, NoGit
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "protocol.ext.allow=never",
+    "fetch.fsckObjects=true",
+    "fetch.unpackLimit=1",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+_SHOWN = 2000
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """Run git on a bare repository; what it prints. Raises NoGit, GitFailed with its last words."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {
+        **kept,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    command = ["git", *settings, "--git-dir", str(repository), *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program; what comes from outside stands behind `--`
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        raise NoGit from None
+    if done.returncode:
+        raise GitFailed(arguments[0], done.stderr.decode("utf-8", "replace")[-_SHOWN:].strip())
+    return done.stdout.decode("utf-8", "replace")
+
+
+def bundle(repository: Path, into: Path) -> None:
+    """Write the branch ``log`` with all its history into a bundle. Raises NoGit, GitFailed."""
+    git(repository, "bundle", "create", "--quiet", str(into.absolute()), "refs/heads/log")
+
+
+def fetch(repository: Path, source: str) -> None:
+    """Bring the branch ``log`` of a bundle, a clone or a remote into an empty repository. Raises NoGit, GitFailed."""
+    git(repository, "fetch", "--quiet", "--no-tags", "--", source, "+refs/heads/log:refs/heads/log")
+    (repository / "FETCH_HEAD").unlink(missing_ok=True)

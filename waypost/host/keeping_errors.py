@@ -1,0 +1,101 @@
+"""What is refused by the verbs that look after a deployment as a whole: held ones, backups, restores."""
+
+from waypost.host.errors import HostError
+
+
+class NoSuchDeployment(HostError):
+    """No deployment of this data directory has the name."""
+
+    code = "no-such-deployment"
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        have = f"there is {', '.join(known)}" if known else "there is none yet"
+        super().__init__(f"no deployment here is called {name[:80]!r}", hint=f"check the name: {have}")
+        self.name, self.known = name, known
+
+
+class NotHeld(HostError):
+    """The deployment isn't held."""
+
+    code = "not-held"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} isn't held: it goes on by itself while its host runs")
+        self.name = name
+
+
+class NotConfirmed(HostError):
+    """Nobody has said that it may go on."""
+
+    code = "not-confirmed"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} stays held: nobody has agreed", hint=f"`waypost resume {name} --yes` doesn't ask")
+        self.name = name
+
+
+class BadBackup(HostError):
+    """A file that is no backup, or one that was damaged or made to deceive."""
+
+    code = "malformed"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: not a backup that can be used: {why}", hint="nothing was restored")
+        self.name, self.why = name, why
+
+
+class InTheWayOfBackup(HostError):
+    """A backup never takes the place of a file."""
+
+    code = "in-the-way"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: something of that name exists", hint="name another file; nothing was written")
+        self.path = path
+
+
+class AlreadyThere(HostError):
+    """A restore never writes over what is there."""
+
+    code = "taken"
+
+    def __init__(self, what: str, value: str, data: str) -> None:
+        super().__init__(
+            f"{data}: the {what} {value!r} is there already; nothing was restored",
+            hint="name another data directory with --data, or move the repository away first",
+        )
+        self.what, self.value = what, value
+
+
+class NotSound(HostError):
+    """A repository that doesn't verify is neither backed up nor restored."""
+
+    code = "not-sound"
+
+    def __init__(self, name: str, fault: str, count: int) -> None:
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        super().__init__(
+            f"{name}: it isn't sound: {fault}{more}", hint="`waypost verify` lists what is wrong; nothing was written"
+        )
+        self.name, self.fault, self.count = name, fault, count
+
+
+class NoGit(HostError):
+    """There is no git."""
+
+    code = "no-git"
+
+    def __init__(self) -> None:
+        super().__init__("git is not installed, or not on the PATH", hint="install git, then try again")
+
+
+class GitFailed(HostError):
+    """Git refused."""
+
+    code = "git"
+
+    def __init__(self, verb: str, words: str) -> None:
+        super().__init__(
+            f"git {verb} failed: {words or 'it said nothing'}", hint="see to what git says; nothing was changed here"
+        )
+        self.words = words
