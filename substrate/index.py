@@ -9,20 +9,16 @@ portions, what was touched and is durable. A test compares all of it with a fres
 
 import dataclasses
 import functools
-import itertools
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, assert_never
 
 import msgspec
 
 from substrate import layout, runlog
-from substrate.cards import arrival_of, card_of, known_of, line_of, sealed_card
-from substrate.covering import open_derived, stamp_of
-from substrate.derived import DRIVEN, OVER, DerivedFile, Row
+from substrate.covering import open_derived
+from substrate.derived import DerivedFile
 from substrate.errors import Damaged, DerivedFailed
-from substrate.listing import told_line
 from substrate.messages import (
     Appended,
     Claimed,
@@ -32,19 +28,18 @@ from substrate.messages import (
     OutboxAdded,
     OutboxRemoved,
     Queued,
-    RunLine,
 )
 from substrate.operations import Change, Hold, Item
 from substrate.operations.sealing import may_be_sealed
-from substrate.routing import Standing, Thread, Threads, key_of
-from substrate.runlog import ABSENT, Known, Rooted, Summary
+from substrate.routing import Threads, key_of
+from substrate.runlog import Known, Rooted
+from substrate.runs import Runs
 from substrate.state import State, decode_state
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
-from waypost.model.deadlines import Deadline, deadlines
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, is_run_id, run_ordinal
+from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry, decode, decode_outgoing
 
@@ -64,7 +59,7 @@ class Index:
 
         Raises Damaged where something can't be read, naming the file.
         """
-        self._tree, self.address, self._limits, self._derived = tree, address, limits, derived
+        self._tree, self.address = tree, address
         self.read, self.entries = tree.read, tree.entries  # no hop on the way of every append
         self.directory_id, self.directory = tree.directory_id, tree.directory
         self.threads = Threads(derived)
@@ -73,13 +68,8 @@ class Index:
         self.outbox: dict[int, OutboxAdded] = {}
         self.finished: dict[RunId, None] = {}
         """Runs that have ended and may be sealed, in the order in which they came to that."""
-        self._touched: dict[RunId, Known] = {}
-        self._settling: dict[RunId, Known] = {}
-        """Touched before those, and being written into the index."""
-        self._stamp, self._next = derived.stamped(), derived.stamped()
-        self._named: dict[RunId, dict[str, None]] = {}
-        """Keys of messages by the run that they belong to, which aren't in the index yet."""
-        self._recent: OrderedDict[RunId, Known] = OrderedDict()
+        self.runs = Runs(tree, derived, self.threads, self.subject, limits.folds)
+        self.known, self.standing = self.runs.known, self.runs.standing
         self._keys: dict[str, int] = {}
         self._waiting: dict[RunId, dict[int, None]] = {}
         self._held: dict[tuple[RunId, str], bytes] = {}
@@ -108,43 +98,9 @@ class Index:
 
     def close(self) -> None:
         """Let go of the derived file."""
-        self._derived.close()
+        self.runs.close()
 
     # --- the view ----------------------------------------------------------------------------------------------------
-
-    def known(self, run: RunId) -> Known:
-        """A run's state; one that isn't in memory is asked of the index, or read. ``ABSENT`` when it has none."""
-        found = self._in_memory(run)
-        if found is None:
-            found = self._look_up(run)
-            if found is not ABSENT:
-                self._remember(run, found)
-        return found
-
-    def standing(self, run: RunId) -> Standing:
-        """Whether the run is absent, live or ended."""
-        if self._in_memory(run) is None and runlog.is_sealed(self._tree, run):
-            return "ended"
-        match self.known(run).run:
-            case fold.Absent():
-                return "absent"
-            case fold.Ended():
-                return "ended"
-            case _:
-                return "live"
-
-    def _in_memory(self, run: RunId) -> Known | None:
-        return self._touched.get(run) or self._settling.get(run) or self._recent.get(run)
-
-    def _look_up(self, run: RunId) -> Known:
-        if not is_run_id(run):
-            return ABSENT
-        card = self._derived.card(run)
-        if card is not None and card.tree == self._tree.directory_id(layout.run_dir(run)):
-            known = known_of(card)
-            if known is not None:
-                return known
-        return runlog.load(self._tree, run)
 
     def arrival_of(self, key: str) -> int | None:
         """The arrival of the unconsumed mail with this key."""
@@ -158,73 +114,15 @@ class Index:
         """A blob that was put and that no event has named yet."""
         return self._held.get((run, sha256))
 
-    def driven(self) -> tuple[fold.Driven, ...]:
-        """The states of the runs whose code has something to do, oldest first."""
-        runs = {*self._derived.all_in(DRIVEN), *self._settling, *self._touched}
-        found = (self.known(run).run for run in sorted(runs, key=run_ordinal))
-        return tuple(run for run in found if isinstance(run, fold.Driven))
-
-    def deadlines(self, after: Deadline | None) -> Iterator[Deadline]:
-        """The open deadlines of all runs in the order of firing, from the first one behind ``after``."""
-        fresh = {**self._settling, **self._touched}
-        return self._derived.deadlines(
-            after, fresh, (each for known in fresh.values() for each in deadlines(known.run))
-        )
-
     def told(self, queued: Queued) -> Queued:
         """A mail as it is published: with the state of its run, if that is live."""
         run = self.known(queued.entry.run).run
         return queued if isinstance(run, fold.Absent | fold.Ended) else dataclasses.replace(queued, live=run)
 
-    def line(self, run: RunId) -> RunLine:
-        """A run that has begun, as a list shows it. Raises Damaged."""
-        known = self._in_memory(run)
-        if known is not None:
-            return line_of(run, known, self.subject(arrival_of(known)))
-        return told_line(self._tree, run, self._derived.card(run), self.subject)
-
     def subject(self, arrival: int) -> str:
         """The subject of a mail, for lists."""
         queued = self.queue.get(arrival)
         return self._subject(arrival) if queued is None else queued.queued.gist.subject
-
-    # --- into the derived index --------------------------------------------------------------------------------------
-
-    def begin_to_settle(self, repository: str) -> bool:
-        """All that is visible now is durable: begin to write it into the index; whether there is something to write.
-
-        Raises DerivedFailed, as ``settle`` does.
-        """
-        if self._touched and not self._settling and self._stamp is not None:
-            self._next = stamp_of(self._tree, repository)
-            self._derived.put((), dataclasses.replace(self._stamp, ahead=self._next.at))
-            self._settling, self._touched = self._touched, {}
-        return bool(self._settling)
-
-    def settle(self, portion: int = _PORTION) -> bool:
-        """Write some of it; whether there is more. What was touched again meanwhile comes with the next ones."""
-        taken = list(itertools.islice(self._settling.items(), portion))
-        rows = [self._row(run, known) for run, known in taken if run not in self._touched]
-        last = len(taken) == len(self._settling)
-        self._derived.put(rows, self._next if last else None)
-        for run, known in taken:
-            del self._settling[run]
-            if run not in self._touched:
-                self.threads.archived(Thread(run, None, tuple(self._named.pop(run, ()))))
-                self._remember(run, known)
-        if last:
-            self._stamp = self._next
-        return not last
-
-    def _row(self, run: RunId, known: Known) -> Row:
-        subject = self.subject(arrival_of(known))
-        if isinstance(known.run, fold.Ended) and runlog.is_sealed(self._tree, run):
-            end = known.run
-            told = Summary(end.outcome, end.started.at, known.changed, known.seq, end.started.mail.arrival)
-            card = sealed_card(run, self._tree.directory_id(layout.sealed_dir(run)), subject, told)
-        else:
-            card = card_of(run, self._tree.directory_id(layout.run_dir(run)), subject, known)
-        return Row(card, self.threads.root(run), tuple(self._named.get(run, ())))
 
     # --- what changes it ---------------------------------------------------------------------------------------------
 
@@ -247,9 +145,9 @@ class Index:
         if change.sealed is not None:
             self._sealed(change.sealed)
 
-    def _sealed(self, thread: Thread) -> None:
-        del self.finished[thread.run]
-        self._touched[thread.run] = msgspec.structs.replace(self.known(thread.run), folded=0)
+    def _sealed(self, run: RunId) -> None:
+        del self.finished[run]
+        self.runs.touch(run, msgspec.structs.replace(self.known(run), folded=0))
 
     def _let_go(self, held: tuple[RunId, str]) -> None:
         self.held_bytes -= len(self._held.pop(held))
@@ -281,7 +179,7 @@ class Index:
     def _run(self, run: RunId, known: Known, fact: Appended) -> None:
         for recorded in fact.events:
             self._note(run, recorded.event)
-        self._touched[run] = known
+        self.runs.touch(run, known)
         if isinstance(known.run, fold.Ended):
             for held in [key for key in self._held if key[0] == run]:
                 self._let_go(held)
@@ -292,7 +190,7 @@ class Index:
         key = key_of(event)
         if key is None:
             return
-        self._named.setdefault(run, {})[key] = None
+        self.runs.name(run, key)
         if isinstance(event, ev.RunStarted):
             self.threads.appears(run, follows=event.after or None)
         self.threads.belongs(key, run)
@@ -339,12 +237,6 @@ class Index:
         self._keys[entry.key] = entry.arrival
         self.threads.forget(entry.key)
 
-    def _remember(self, run: RunId, known: Known) -> None:
-        self._recent[run] = known
-        self._recent.move_to_end(run)
-        while len(self._recent) > self._limits.folds:
-            self._recent.popitem(last=False)
-
     # --- opening -----------------------------------------------------------------------------------------------------
 
     def _load_state(self) -> State:
@@ -354,10 +246,10 @@ class Index:
         return _decoded(layout.STATE, decode_state, raw)
 
     def _load_runs(self) -> None:
-        newest = self._derived.newest()
+        newest = self.runs.newest()
         if newest is not None:
             self.threads.appears(newest, follows=None)
-        for run in self._derived.all_in(OVER):
+        for run in self.runs.over():
             known = self.known(run).run
             if isinstance(known, fold.Ended) and may_be_sealed(known):
                 self.finished[run] = None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from substrate import pack
+from substrate.chain import Proven
 from substrate.disk import Disk
 from substrate.folder import Folder
 from substrate.objects import Kind, object_id
@@ -113,6 +114,8 @@ class Journal:
 
     def add(self, kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
         """Add an object that stands for itself; its id. One that is here already isn't added again."""
+        if compress and isinstance(data, Proven):
+            return self._add_log(data)
         oid = object_id(kind, data)
         if oid not in self._written:
             self._append(oid, pack.whole(kind, data, compress=compress))
@@ -120,6 +123,13 @@ class Journal:
                 self._fresh[oid] = data
                 self._fresh_bytes += len(data)
         return oid
+
+    def _add_log(self, log: Proven) -> bytes:
+        if log.oid not in self._written:
+            self._append(log.oid, pack.entry_head(Kind.BLOB << 4, len(log)) + log.deflated)
+            self._fresh[log.oid] = log
+            self._fresh_bytes += len(log)
+        return log.oid
 
     def add_tree(self, data: bytes, base: Base | None) -> tuple[bytes, Base | None]:
         """Add a tree, as a delta against its last version where that lies in this journal."""

@@ -99,12 +99,12 @@ def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | R
 def read_runs(index: Index, question: ReadRuns) -> tuple[RunLine, ...]:
     """Runs, newest first: those that have begun, and those whose first mail is queued."""
     queued = starting(index.queue.values())
-    return list_runs(index, queued, index.subject, index.line, limit=question.limit, before=question.before)
+    return list_runs(index, queued, index.subject, index.runs.line, limit=question.limit, before=question.before)
 
 
 def read_deadlines(index: Index, question: ReadDeadlines) -> Deadlines:
     """A portion of what lies ahead."""
-    found = tuple(itertools.islice(index.deadlines(question.after), question.limit + 1))
+    found = tuple(itertools.islice(index.runs.deadlines(question.after), question.limit + 1))
     return Deadlines(found[: question.limit], len(found) > question.limit)
 
 

@@ -22,11 +22,11 @@ class Settling:
 
     def begin(self) -> bool:
         """Everything that is visible is durable now: whether there is a portion to be written."""
-        return self._as_far_as_there_is_space(lambda: self._index.begin_to_settle(self._repository))
+        return self._as_far_as_there_is_space(lambda: self._index.runs.begin_to_settle(self._repository))
 
     def step(self) -> bool:
         """Write a portion, some milliseconds; whether there is another."""
-        return self._as_far_as_there_is_space(self._index.settle)
+        return self._as_far_as_there_is_space(self._index.runs.settle)
 
     def finish(self) -> None:
         """Write all of it, at a clean end: the next start has nothing to do then. Raises nothing."""

@@ -354,8 +354,8 @@ class Store:
                 self._trees.remove(path)
         for path, data in puts.items():
             if path in changes or deletes:
-                moved = object_id(Kind.BLOB, data) if moving else b""
-                compress = path.endswith(".jsonl")
+                compress = path.endswith(".jsonl")  # then it may be long, and nothing that moves is
+                moved = object_id(Kind.BLOB, data) if moving and not compress else b""
                 oid = moved if moved in moving else journal.add(Kind.BLOB, data, compress=compress)
                 self._trees.put(path, oid)
         return self._trees.write(journal)

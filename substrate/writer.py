@@ -21,6 +21,7 @@ from substrate.drops import Drops
 from substrate.effects import Again, Effect, To, Wake, answered
 from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
+from substrate.folding import Folding
 from substrate.heads import Heads
 from substrate.index import Index
 from substrate.keys import SigningKey
@@ -93,6 +94,7 @@ class Writer:
         self._may_fold = len(index.finished)
         """So many of the finished runs, the first ones, have all of their log on disk."""
         self._fold_asked = False
+        self._folding: Folding | None = None
         self._drops = Drops(settings.address, limits)
         self._drops.look(index, now)
         self._wake_at: float | None = None
@@ -219,8 +221,13 @@ class Writer:
                 self._drops.give_up()
             return
         run = next(iter(self._index.finished))
+        if self._folding is None or self._folding.run != run:
+            self._folding = Folding(self._index, run, self._repository)
         try:
-            decided = seal_run(self._index, run)
+            if self._folding.step():
+                yield from self.sweep()
+                return
+            decided = seal_run(self._index, run, self._folding.log)
         except Damaged as failure:
             # What others do in this repository goes on: whoever reads the run, and `verify`, will be told the same.
             _log.error("%s can't be sealed: %s", run, failure.message)
@@ -230,7 +237,9 @@ class Writer:
         if (yield from self._commit(decided, now)) is not None:
             yield from self._leave(run)
             return
-        self._may_fold -= decided.sealed is not None
+        if decided.sealed is not None:
+            self._folding = None
+            self._may_fold -= 1
 
     def idle(self, now: Now) -> Iterator[Effect]:
         """Seal if it is time; come back as long as something isn't sealed. Raises FlushFailed, SecondWriter."""
@@ -308,7 +317,7 @@ class Writer:
             position=self._position,
             repository=self._repository,
             generation=Generation(index.state.generation),
-            runs=index.driven(),
+            runs=index.runs.driven(),
             queue=tuple(index.told(item.queued) for item in index.queue.values() if not item.claimed),
             outbox=tuple(index.outbox.values()),
             held=index.state.held,

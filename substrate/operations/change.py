@@ -14,7 +14,7 @@ import msgspec
 
 from substrate.messages import Fact, OutboxAdded, Queued, Refused
 from substrate.principals import Name
-from substrate.routing import Runs, Standing, Thread, Threads
+from substrate.routing import Runs, Standing, Threads
 from substrate.runlog import Known, Tree
 from substrate.state import State
 from waypost.model.ids import Generation, RunId
@@ -124,7 +124,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The runs after it."""
     used: tuple[tuple[RunId, str], ...] = ()
     """Held blobs that have entered the tree."""
-    sealed: Thread | None = None
+    sealed: RunId | None = None
     """The run that this commit seals."""
     value: Any = None
 

@@ -29,8 +29,10 @@ def may_be_sealed(run: fold.Run) -> bool:
     return isinstance(run, fold.Ended) and not run.unsent
 
 
-def seal_run(view: View, run: RunId) -> Change | Refused:
+def seal_run(view: View, run: RunId, log: bytes | None = None) -> Change | Refused:
     """The next commit on a run's way to ``sealed/``; it is the last one when its value is True.
+
+    ``log`` is the run's log, an event a line, where it was gathered before (``folding``).
 
     Refused with code ``not-ended``, ``unsent`` or ``sealed``. Raises Damaged where the run can't be read.
     """
@@ -53,17 +55,18 @@ def seal_run(view: View, run: RunId) -> Change | Refused:
         moved[layout.sealed_blob_path(run, name)] = data = runlog.stored(view, path)
         gone.append(path)
         size += len(data)
-    events = tuple(runlog.events(view, run))
+    if log is None:
+        log = b"".join(raw + b"\n" for raw in runlog.events(view, run))
     return Change(
         author="supervisor",
         subject=f"seal {run}",
         puts={
             **moved,
             layout.sealed_grants_path(run): runlog.stored(view, layout.grants_path(run)),
-            layout.sealed_log_path(run): b"".join(raw + b"\n" for raw in events),
+            layout.sealed_log_path(run): log,
         },
         deletes=(f"{layout.run_dir(run)}/",),
-        sealed=thread_of(run, events),
+        sealed=run,
         value=True,
     )
 

@@ -5,22 +5,20 @@ from its newest event backwards to the genesis: so it is that log, byte for byte
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 
 from substrate import layout
+from substrate.chain import Proven, chained
 from substrate.operations.sealing import may_be_sealed
 from substrate.rules.commit import Before, Ground, OfRun, files
 from substrate.rules.logs import Log, genesis_of
 from substrate.rules.table import Broken, broken
 from substrate.runlog import Known, Tree, is_sealed
 from waypost.model import events as ev
-from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
 
 BOUND = 256
 """Entries of a directory."""
-_HEAD = re.compile(rb'\{"seq":[0-9]+,"type":"[A-Za-z]+","at":"[^"\\]*","prev":"([0-9a-f]{64})"')
 
 
 def beside_log(before: Before, log: Log, part: OfRun, ground: Ground) -> Iterator[Broken]:
@@ -99,24 +97,6 @@ def sealing(before: Before, run: RunId, part: OfRun, ground: Ground) -> Iterator
         yield from _whole(before, known, run, part, ground)
 
 
-def chained(raws: list[bytes], newest: str, genesis: str) -> int:
-    """The position of the last event that isn't the one that the chain says, from its newest back; 0 when all are."""
-    expected = newest
-    for position in range(len(raws), 0, -1):
-        raw = raws[position - 1]
-        if ev.digest(raw) != expected:
-            return position
-        head = _HEAD.match(raw)
-        if head is not None:
-            expected = head[1].decode()
-            continue
-        try:  # another spelling of the same record, as an import may have it
-            expected = ev.decode(raw).prev
-        except Invalid:
-            return position
-    return 0 if expected == genesis else 1
-
-
 def _grants(before: Before, log: Log, part: OfRun) -> Iterator[Broken]:
     path = layout.grants_path(log.run)
     begun = log.events[0] if log.events and isinstance(log.events[0], ev.RunStarted) else None
@@ -147,20 +127,29 @@ def _moved(part: OfRun, path: str, kind: str, key: str | None) -> Iterator[Broke
 
 
 def _whole(before: Before, known: Known, run: RunId, part: OfRun, ground: Ground) -> Iterator[Broken]:
-    path = layout.sealed_log_path(run)
-    lines = (part.sealed_log or b"").split(b"\n")
-    if lines.pop() or len(lines) != known.seq:
-        yield broken("seal", path, f"{len(lines)} lines, the run has {known.seq} events")
-        return
     grants = before.read(layout.grants_path(run))
-    wrong = chained(lines, known.prev, genesis_of(run, grants, ground))
-    if wrong:
-        yield broken("seal", path, f"event {wrong} isn't as it was recorded")
+    yield from _log(known, run, part.sealed_log or b"", genesis_of(run, grants, ground))
     if part.sealed_grants is None or part.sealed_grants != grants:
         yield broken("seal", layout.sealed_grants_path(run), "they aren't the run's grants")
     left = next((each for each in files(before, layout.run_dir(run)) if each not in part.gone), None)
     if left is not None:
         yield broken("seal", left, "the run is sealed, and this file of it was left behind")
+
+
+def _log(known: Known, run: RunId, log: bytes, genesis: str) -> Iterator[Broken]:
+    path = layout.sealed_log_path(run)
+    if isinstance(log, Proven):
+        chain = log.chain
+        if (chain.genesis, chain.newest, chain.count) != (genesis, known.prev, known.seq):
+            yield broken("seal", path, "it isn't the log of this run")
+        return
+    lines = log.split(b"\n")
+    if lines.pop() or len(lines) != known.seq:
+        yield broken("seal", path, f"{len(lines)} lines, the run has {known.seq} events")
+        return
+    wrong = chained(lines, known.prev, genesis)
+    if wrong:
+        yield broken("seal", path, f"event {wrong} isn't as it was recorded")
 
 
 def _unchanged(before: Before, run: RunId, part: OfRun) -> Iterator[Broken]:

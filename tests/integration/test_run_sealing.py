@@ -87,6 +87,8 @@ class Host:
                 self.hear(self.writer.flush(self.now))
             case "FoldAway":
                 self.hear(self.writer.fold_away(self.now))
+            case "Settle":
+                self.hear(self.writer.settle())
             case _:
                 self.hear(self.writer.idle(self.now))
         return name

@@ -97,8 +97,8 @@ def told(tree: Store, index: Index) -> list[Any]:  # Any: answers of every kind,
     return [
         answer(index, ReadRuns(limit=100)),
         [(run, index.known(run), index.standing(run), index.threads.root(run)) for run in runs],
-        index.driven(),
-        list(index.deadlines(None)),
+        index.runs.driven(),
+        list(index.runs.deadlines(None)),
         list(index.finished),
         index.threads.latest,
         [index.threads.find(f"<m{number}@x>".encode()) for number in range(10)],
@@ -188,9 +188,9 @@ def test_a_death_between_two_portions_leaves_an_index_that_is_brought_up(world: 
     world.go_on()
     world.run(10)
     world.store.flush()
-    index.begin_to_settle(REPOSITORY)
+    index.runs.begin_to_settle(REPOSITORY)
     for _ in range(portions):
-        if not index.settle(1):
+        if not index.runs.settle(1):
             break
     world.store.seal()
     world.check()
@@ -205,8 +205,8 @@ def test_an_index_from_the_future_is_not_believed(world: World, tmp_path: Path, 
     index = Index(world.store, ADDRESS, DEFAULT, world.open(world.file))
     world.desk.index = index
     world.go_on()
-    index.begin_to_settle(REPOSITORY)
-    while index.settle(1) and finished:
+    index.runs.begin_to_settle(REPOSITORY)
+    while index.runs.settle(1) and finished:
         pass
     world.store.close()
     world.desk.reopen(Store.open(tmp_path / "older.git", key=KEY))
@@ -276,29 +276,31 @@ def test_settling_changes_no_answer(world: World) -> None:
     world.go_on()
     world.desk.check()
     world.store.flush()
-    assert index.begin_to_settle(REPOSITORY)
-    while index.settle(1):
+    assert index.runs.begin_to_settle(REPOSITORY)
+    while index.runs.settle(1):
         world.desk.check()
     world.desk.append(world.parked, ev.TimerCancelled(call=call(2), timer="r1#2"))
     world.desk.check()
     world.store.flush()
-    assert index.begin_to_settle(REPOSITORY)
-    assert not index.settle()
-    assert not index.begin_to_settle(REPOSITORY)
+    assert index.runs.begin_to_settle(REPOSITORY)
+    assert not index.runs.settle()
+    assert not index.runs.begin_to_settle(REPOSITORY)
     world.desk.check()
 
 
-def test_what_is_touched_again_while_it_settles_is_written_with_the_next_ones(world: World) -> None:
-    """Only what is durable goes into the index: a run that moved on meanwhile waits for the next time."""
-    derived = world.open(world.file)
-    index = Index(world.store, ADDRESS, DEFAULT, derived)
+@pytest.mark.parametrize("portions", range(6))
+def test_what_goes_on_while_it_settles_may_be_lost_and_the_index_is_right(world: World, portions: int) -> None:
+    """A run that moves on meanwhile is written as it was when the index began to be written: that much is durable."""
+    index = Index.open(world.file, world.store, ADDRESS, DEFAULT, REPOSITORY)
     world.desk.index = index
     world.go_on()
-    before = derived.card(world.parked)
-    index.begin_to_settle(REPOSITORY)
-    world.desk.append(world.parked, ev.TimerCancelled(call=call(2), timer="r1#2"))
-    while index.settle(1):
-        pass
-    assert derived.card(world.parked) == before
     world.store.seal()
+    index.runs.begin_to_settle(REPOSITORY)
+    for at in range(portions):
+        if at == 1:
+            world.desk.append(world.parked, ev.TimerCancelled(call=call(2), timer="r1#2"))
+            world.run(11, answers="m3@x")
+        index.runs.settle(1)
+    world.store.abandon()  # the power fails: what came after the seal is gone
+    world.desk.reopen(Store.open(world.path, key=KEY))
     world.check()

@@ -112,9 +112,9 @@ class Desk:
 
     def settle(self) -> None:
         """Write what was touched into the derived index, as the substrate does after a seal."""
-        more = self.index.begin_to_settle(REPOSITORY)
+        more = self.index.runs.begin_to_settle(REPOSITORY)
         while more:
-            more = self.index.settle(2)
+            more = self.index.runs.settle(2)
 
     @property
     def context(self) -> Context:
@@ -201,8 +201,8 @@ class Desk:
         assert kept.state == fresh.state
         runs = runlog.run_ids(_as_tree(self.tree))
         assert [kept.known(run) for run in runs] == [fresh.known(run) for run in runs]
-        assert kept.driven() == fresh.driven()
-        assert list(kept.deadlines(None)) == list(fresh.deadlines(None))
+        assert kept.runs.driven() == fresh.runs.driven()
+        assert list(kept.runs.deadlines(None)) == list(fresh.runs.deadlines(None))
         assert kept.finished.keys() == fresh.finished.keys()
         self._check_threads(fresh.threads)
         assert kept.queue == fresh.queue

@@ -91,7 +91,7 @@ class Paper:
             position=self.position,
             repository=REPOSITORY,
             generation=Generation(self.index.state.generation),
-            runs=self.index.driven(),
+            runs=self.index.runs.driven(),
             queue=tuple(self.index.told(item.queued) for item in self.index.queue.values() if not item.claimed),
             outbox=tuple(self.index.outbox.values()),
         )
