@@ -1,4 +1,7 @@
-"""Random operations on a real store, reopened between any two of them, against plain dicts."""
+"""Random operations on a real store, with crashes, power cuts and restarts between any two, against plain dicts.
+
+What was visible and not durable is gone after a death, in the repository and in the dicts alike; the rest stays.
+"""
 
 import tempfile
 from pathlib import Path
@@ -33,11 +36,13 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import Generation, RunId, message_key
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, STARTED, Desk, call, first_files, message
+from waypost.testing.disks import RecordingDisk, power_cut
 from waypost.testing.stores import AT, fsck
 
 KEY = SigningKey.generate()
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
-PLACES = ("inbox", "processing", "consumed")
+DICTS = ("places", "raws", "clashes", "consumed", "seqs")
+"""What a death takes back to where it was durable."""
 
 
 class Substrate(RuleBasedStateMachine):
@@ -48,15 +53,20 @@ class Substrate(RuleBasedStateMachine):
         """A new repository."""
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "r.git"
-        self.store = Store.create(self.path, repository_id=REPOSITORY, key=KEY, first=first_files(), at=AT)
+        self.record = Path(self.folder.name) / "durable"
+        self.disk = RecordingDisk(self.record)
+        self.store = Store.create(
+            self.path, repository_id=REPOSITORY, key=KEY, first=first_files(), at=AT, disk=self.disk
+        )
         self.desk = Desk(self.store)
         self.places: dict[int, str] = {}
         self.raws: dict[str, bytes] = {}
         self.clashes: dict[bytes, int] = {}
         self.consumed: dict[int, int] = {}
         self.seqs: dict[RunId, int] = {}
-        self.calls = 0
+        self.calls = self.cuts = 0
         self.desk.begin()
+        self.flush()
 
     def at(self, place: str) -> list[int]:
         """The mails that are here."""
@@ -211,7 +221,7 @@ class Substrate(RuleBasedStateMachine):
             self.desk.must(Reject(arrival, "test"))
             self.places[arrival], self.consumed[arrival] = "consumed", self.desk.wall
         self.desk.drop_old()
-        self.store.flush()
+        self.flush()
         lines = Reader(open_readonly(self.path, KEY.public)).queue(consumed=True)
         kept = {line.entry.arrival for line in lines if line.place == "consumed"}
         for arrival in self.at("consumed"):
@@ -227,15 +237,40 @@ class Substrate(RuleBasedStateMachine):
             self.places[arrival] = "hold" if third else "inbox"
         self.desk.must(BeginGeneration())
 
-    @rule(seal=st.booleans())
-    def reopen(self, *, seal: bool) -> None:
-        """The host stops, or is killed after a flush, and starts again."""
-        if seal:
-            self.store.close()
-        else:
-            self.store.flush()
-            self.store.abandon()
-        self.store = Store.open(self.path, key=KEY)
+    @rule()
+    def flush(self) -> None:
+        """All that is visible becomes durable."""
+        self.store.flush()
+        self.durable = {name: dict(getattr(self, name)) for name in DICTS}
+
+    @rule()
+    def stop(self) -> None:
+        """The host stops, sealing all it has, and starts again."""
+        self.store.close()
+        self.durable = {name: dict(getattr(self, name)) for name in DICTS}
+        self.start()
+
+    @rule()
+    def kill(self) -> None:
+        """The host is killed and starts again: what no flush made durable never was."""
+        self.store.abandon()
+        self.start()
+
+    @rule()
+    def cut_power(self) -> None:
+        """The machine loses its power: of each journal there is what a sync has returned for, and no more."""
+        self.store.abandon()
+        self.cuts += 1
+        after = Path(self.folder.name) / f"cut{self.cuts}.git"
+        power_cut(self.path, self.record, after)
+        self.path = after
+        self.start()
+
+    def start(self) -> None:
+        """Recover, and go on from what was durable."""
+        self.store = Store.open(self.path, key=KEY, disk=self.disk)
+        for name, was in self.durable.items():
+            setattr(self, name, dict(was))
         self.desk.reopen(self.store)
 
     @invariant()
@@ -263,6 +298,7 @@ class Substrate(RuleBasedStateMachine):
         """What came of it is sound for git and for us."""
         if hasattr(self, "store"):
             self.store.close()
+            self.disk.close()
             assert fsck(self.path) == ""
             assert verify(self.path, KEY.public).faults == ()
             self.folder.cleanup()
