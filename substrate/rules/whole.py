@@ -26,7 +26,7 @@ from substrate.rules.whole_runs import Outcome, whole_run
 from substrate.runlog import Tree, is_sealed
 from substrate.state import Format, State, decode_format, decode_state
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId
+from waypost.model.ids import CallId, RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.queue import decode, decode_outgoing
 
@@ -52,9 +52,9 @@ class _Seen:
     mark: Watermark
     keys: dict[str, str] = field(default_factory=dict)
     """Keys of mails that aren't consumed, with their paths."""
-    outbox: dict[int, RunId] = field(default_factory=dict)
-    """Outgoing mail of runs."""
-    unsent: dict[int, RunId] = field(default_factory=dict)
+    outbox: dict[int, tuple[RunId, CallId]] = field(default_factory=dict)
+    """Outgoing mail of runs: by ordinal, whose."""
+    unsent: dict[int, tuple[RunId, CallId]] = field(default_factory=dict)
     """The same as the runs have it."""
     unread: set[RunId] = field(default_factory=set)
     """Runs that couldn't be followed to their end: the rest is not held against them."""
@@ -157,7 +157,7 @@ def _run(tree: Tree, root: str, run: RunId, seen: _Seen, counts: Counts) -> Iter
         return
     out = Outcome()
     yield from whole_run(tree, run, seen.state, seen.ground, out)
-    seen.unsent.update(out.unsent)
+    seen.unsent.update((ordinal, (run, call)) for ordinal, call in out.unsent.items())
     if not out.complete:
         seen.unread.add(run)
     for arrival in out.mails:
@@ -181,7 +181,7 @@ def _file(tree: Tree, path: str, place: Place, seen: _Seen) -> Iterator[Broken]:
             if entry.ordinal >= seen.state.outbox:
                 yield broken("ordinals", path, f"{seen.state.outbox} is the next outgoing mail")
             if not entry.about:
-                seen.outbox[entry.ordinal] = entry.run
+                seen.outbox[entry.ordinal] = entry.run, entry.call
         case "mail" if (place.number or 0) >= seen.state.arrival:
             yield broken("ordinals", path, f"{seen.state.arrival} is the next arrival")
         case "watermark" if place.address != layout.address_key(seen.ground.address):
@@ -228,9 +228,9 @@ def _consumed(tree: Tree, buckets: range, key: str, seen: _Seen) -> str | None:
 
 def _agree(seen: _Seen) -> Iterator[Broken]:
     """The outbox has what the runs wait for, and nothing else."""
-    for ordinal, run in seen.outbox.items():
-        if run not in seen.unread and seen.unsent.get(ordinal) != run:
-            yield broken("outbox", layout.OUTBOX, f"outgoing mail {ordinal}: {run} doesn't wait for it")
-    for ordinal, run in seen.unsent.items():
+    for ordinal, (run, call) in seen.outbox.items():
+        if run not in seen.unread and seen.unsent.get(ordinal) != (run, call):
+            yield broken("outbox", layout.OUTBOX, f"outgoing mail {ordinal}: {call} of {run} doesn't wait for it")
+    for ordinal, (run, _) in seen.unsent.items():
         if ordinal not in seen.outbox:
             yield broken("outbox", layout.run_dir(run), f"outgoing mail {ordinal} is in no outbox, and has no fate")

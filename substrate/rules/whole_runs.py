@@ -17,7 +17,7 @@ from substrate.runlog import ABSENT, Known, Tree
 from substrate.state import State
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import RunId, run_ordinal
+from waypost.model.ids import CallId, RunId, run_ordinal
 
 _ANYONE = Commit(author="hub", puts={})
 """Who wrote an event isn't in the tree; the administrator may write all of them."""
@@ -29,7 +29,8 @@ class Outcome:
 
     complete: bool = False
     events: int = 0
-    unsent: dict[int, RunId] = field(default_factory=dict)
+    unsent: dict[int, CallId] = field(default_factory=dict)
+    """By ordinal, whose call it is."""
     mails: dict[int, None] = field(default_factory=dict)
     """Arrivals of the mails that it was given."""
 
@@ -120,7 +121,7 @@ def _ends(known: Known, run: RunId, state: State, ground: Ground, out: Outcome, 
         yield from found
     if not isinstance(known.run, fold.Absent):
         unsent = known.run.unsent if isinstance(known.run, fold.Ended) else known.run.ledger.unsent
-        out.unsent.update(dict.fromkeys(unsent, run))
+        out.unsent.update(unsent)
 
 
 def _values(tree: Tree, run: RunId, names: dict[str, None], ground: Ground, *, sealed: bool) -> Iterator[Broken]:

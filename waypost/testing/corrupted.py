@@ -76,6 +76,8 @@ class World:
         desk.append(self.sealed, ev.RunCompleted(result=NULL))
         while desk.fold_away() is not None:
             pass
+        self.ended = desk.start(message("ended@x"))  # and not sealed, though it might be
+        desk.append(self.ended, ev.RunCompleted(result=NULL))
         desk.append(self.live, *[each for n in range(3, 40) for each in (started(n), completed(n))])
         desk.append(self.live, started(40))
         self.inbox = desk.enqueue(message("inbox@x"))
@@ -130,10 +132,14 @@ class World:
         first = self.store.entries(root)[0]
         return f"{root}/{first}/{self.store.entries(f'{root}/{first}')[0]}"
 
-    def fresh(self, name: str, **changed: object) -> Bad:
+    def skipped(self, name: str) -> Bad:
+        """A new mail whose arrival is one too high."""
+        return self.fresh(name, self.state.arrival + 1)
+
+    def fresh(self, name: str, arrival: int | None = None, **changed: object) -> Bad:
         """A new mail as it would be enqueued, with some of its entry changed."""
         raw = message(name)
-        arrival = self.state.arrival
+        arrival = arrival or self.state.arrival
         entry = Entry(
             arrival=arrival,
             id=f"<{name}>",
@@ -146,10 +152,12 @@ class World:
         )
         entry = msgspec.structs.replace(entry, **changed)
         path = layout.inbox_path(ADDRESS, arrival, message_key(f"<{name}>".encode()))
-        return Bad(puts={path: encode(entry), layout.mail_path(arrival): raw, **self.counts(arrival=arrival + 1)})
+        return Bad(
+            puts={path: encode(entry), layout.mail_path(arrival): raw, **self.counts(arrival=self.state.arrival + 1)}
+        )
 
-    def moved(self, origin: str, place: str, arrival: int, *, attempt: int = 1, **changed: object) -> Bad:
-        """A mail that goes from one place of the queue to another, with some of its entry changed."""
+    def moved(self, origin: str, place: str, arrival: int, *, claim: int = 1, **changed: object) -> Bad:
+        """A mail that goes from place to place, with some of its entry changed; ``claim`` is the number in its name."""
         old, entry = self.entry(origin, arrival)
         entry = msgspec.structs.replace(entry, **changed)
         match place:
@@ -158,7 +166,7 @@ class World:
             case "hold":
                 path = layout.hold_path(ADDRESS, arrival, entry.key)
             case "processing":
-                path = layout.processing_path(ADDRESS, arrival, entry.key, attempt)
+                path = layout.processing_path(ADDRESS, arrival, entry.key, claim)
             case _:
                 path = layout.consumed_path(ADDRESS, self.state.bucket, entry.key)
         more = self.counts(bucket_entries=self.state.bucket_entries + 1) if place == "consumed" else {}
