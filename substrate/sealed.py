@@ -12,12 +12,16 @@ from substrate.objects import Kind
 _CACHE = 16 * 1024 * 1024
 _WINDOW = 1024 * 1024
 _MAPPED = 8 * 1024 * 1024
+_TREES = 1024 * 1024
+"""Bytes of trees after which the packs are opened anew: of each of them libgit2 keeps the versions that it rests on, a
+dozen as a rule, up to 16 MB for each pack, and no setting bounds that."""
 
 
 class SealedObjects:
     """The packs of one repository. Not for two threads at once.
 
-    For the whole process libgit2 caches 16 MB of objects and maps 8 MB of packs, a window of 1 MB at a time.
+    For the whole process libgit2 caches 16 MB of objects and maps 8 MB of packs, a window of 1 MB at a time; for one
+    repository it keeps some 16 MB of older trees, and maps the indexes of the packs, 30 bytes an object.
     """
 
     def __init__(self, objects: str) -> None:
@@ -26,10 +30,13 @@ class SealedObjects:
         pygit2.settings.mwindow_mapped_limit = _MAPPED
         self._objects = objects
         self._odb = pygit2.Odb(objects)
+        self._trees = 0
 
     def reopen(self) -> None:
         """Open the packs that there are now, and let go of those that have gone: a merge replaces some."""
+        del self._odb  # first: packs that are open are taken over by the next one, with all that is kept of them
         self._odb = pygit2.Odb(self._objects)
+        self._trees = 0
 
     def find(self, oid: bytes) -> tuple[int, bytes] | None:
         """An object's kind and bytes; None when it isn't there. Raises Damaged when it can't be read."""
@@ -39,6 +46,10 @@ class SealedObjects:
             return None
         except pygit2.GitError as bad:
             raise Damaged(self._objects, f"object {oid.hex()} can't be read: {bad}") from None
+        if int(kind) == Kind.TREE:
+            self._trees += len(data)
+            if self._trees > _TREES:
+                self.reopen()
         return int(kind), data
 
     def read(self, kind: Kind, oid: bytes) -> bytes:
