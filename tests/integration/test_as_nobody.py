@@ -1,0 +1,55 @@
+"""The fault grids by a user who may do nothing: root passes over modes and owners, and so would prove too much."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FLUSH = "test_store_faults.py::test_a_second_death_in_recovery_loses_nothing"
+MERGE = "test_store_merge.py::test_a_second_death_in_the_recovery_of_a_merge_loses_nothing"
+SEAL = "test_run_sealing.py::test_a_second_death_in_the_sweep_is_made_up_for_as_well"
+ERRORS = "test_store_faults.py::test_an_error_at_any_point_breaks_the_store_and_loses_nothing"
+GRIDS = (
+    "test_store_faults.py",
+    "test_store_merge.py",
+    "test_run_sealing.py",
+    "test_store_eio.py",
+    "test_queue_faults.py",
+)
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="whoever runs this is no root: the grids themselves show it")
+
+
+@pytest.fixture(name="folder")
+def _folder() -> Iterator[Path]:
+    """A folder that anybody can reach; pytest's own are root's alone."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def as_nobody(folder: Path, tests: tuple[str, ...], *options: str) -> str:
+    """Run tests as nobody; the last line that pytest printed."""
+    command = [sys.executable, "-m", "waypost.testing.unprivileged", str(folder), *(str(HERE / test) for test in tests)]
+    done = subprocess.run([*command, *options], cwd=HERE.parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout.strip().splitlines()[-1]
+
+
+def test_deaths_in_recovery_and_errors_lose_nothing_of_an_ordinary_users(folder: Path) -> None:
+    """Flush, seal, merge and recovery, with a second death in the recovery."""
+    said = as_nobody(folder, (FLUSH, MERGE, SEAL, f"{ERRORS}[5]"))
+    assert said.startswith("4 passed")
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+def test_every_grid_holds_for_an_ordinary_user(folder: Path) -> None:
+    """All of them, the long ones, too."""
+    said = as_nobody(folder, GRIDS, "-m", "torture or not torture")
+    assert "passed" in said
+    assert "skipped" not in said
