@@ -20,7 +20,6 @@ from waypost.testing.misdeeds import (
     begun,
     big,
     blob,
-    calls,
     crowd,
     ended_and_spoilt,
     full_bucket,
@@ -122,7 +121,6 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("a step that never began returns", "legal", lambda w: w.append(completed(77))),
     Corruption("an event over a MiB", "event-size", lambda w: w.append(big())),
     Corruption("a thousand timers and one", "open-calls", timers),
-    Corruption("ten thousand calls and one", "open-calls", calls),
     Corruption("a folded event in two places", "append-only", kept_folded),
     # --- values ---
     Corruption("a value under another hash", "hash", lambda w: blob(w, b"x", "ab" * 32)),

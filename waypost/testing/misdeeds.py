@@ -285,11 +285,6 @@ def kept_folded(world: World) -> Bad:
     return replace(bad, deletes=bad.deletes[1:])
 
 
-def calls(world: World) -> Bad:
-    """More calls than a run may have open: steps that a child begins, folded as an append would fold them."""
-    return folded(world, [started(number) for number in range(1000, 11_001)])
-
-
 def swapped_outbox(world: World) -> Bad:
     """An outbox entry that is sent to somebody else."""
     path = outbox_path(world)
