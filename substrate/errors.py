@@ -67,6 +67,17 @@ class WrongOwner(SubstrateError):
         self.expected = expected
 
 
+class OthersFolder(SubstrateError):
+    """The repository belongs to another user of this machine, who hasn't let this one write into it."""
+
+    def __init__(self, path: str, owner: str, user: str) -> None:
+        super().__init__(
+            f"{path}: it belongs to {owner}, and this host runs as {user}, who may not write there",
+            hint=f"start the host as {owner}, or give it the folder: `chown -R {user} {shlex.quote(path)}`",
+        )
+        self.path, self.owner, self.user = path, owner, user
+
+
 class Damaged(SubstrateError):
     """The repository isn't what was written and acknowledged. Nothing was cut, moved or deleted."""
 

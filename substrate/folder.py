@@ -4,13 +4,16 @@ Stock git reads this folder like any bare repository; the subfolder ``waypost`` 
 journals, and files that are written aside before they get their name.
 """
 
+import os
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
 from substrate.disk import Disk
-from substrate.errors import Damaged, NotARepository
+from substrate.errors import Damaged, NotARepository, OthersFolder
 
 REF = "refs/heads/log"
+_WRITE = os.R_OK | os.W_OK | os.X_OK
 
 # hideRefs refuses every push to the branch: administrators write through the host.
 _CONFIG = """\
@@ -120,6 +123,16 @@ class Folder:
             if not (Path(self.path) / needed).exists():
                 raise NotARepository(self.path, f"{needed} is missing")
 
+    def check_owner(self) -> None:
+        """Refuse a repository of another user that isn't ours to write into. Raises OthersFolder, OSError."""
+        try:
+            owner, user = Path(self.path).stat().st_uid, os.geteuid()
+        except FileNotFoundError:
+            return  # said by ``check``
+        written = (self.path, self.packs, self.heads, self.aside, self.journals)
+        if owner != user and not all(os.access(path, _WRITE, effective_ids=True) for path in written):
+            raise OthersFolder(self.path, _user(owner), _user(user))
+
     def make(self, disk: Disk) -> None:
         """Make the empty repository, its names durable. Raises OSError."""
         made = ["", "/objects", "/objects/info", "/objects/pack", "/refs", "/refs/heads", "/refs/tags"]
@@ -130,3 +143,10 @@ class Folder:
         disk.write_file(f"{self.path}/config", _CONFIG.encode())
         for name in reversed(made):
             disk.sync_directory(f"{self.path}{name}")
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

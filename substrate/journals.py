@@ -7,13 +7,16 @@ waits and writing goes on in what is left.
 import errno
 import logging
 import os
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 
 from substrate.disk import Disk
 from substrate.folder import Folder
 from substrate.journal import Journal
 from substrate.seal import move_ref, publish
 from waypost.model.limits import MIB, Limits
+from waypost.model.times import stamp
 
 _log = logging.getLogger(__name__)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -40,6 +43,8 @@ class Journals:
         self._finished: list[tuple[Journal, str]] = []
         self._spare: Journal | None = None
         self._last = 0
+        self._locked = 0
+        """Inode of the branch's lock that was last complained of."""
 
     def begin(self, number: int) -> Journal:
         """Allocate the first journal. Raises OSError."""
@@ -132,12 +137,28 @@ class Journals:
         if self._note is not None:
             self._note()
         if not move_ref(self._disk, self._folder, self.ref, head):
-            _log.warning("%s: another program holds the lock of the branch; the seal waits", self._folder.path)
+            self._say_locked()
             return
         self.ref = head
         for path in self._held:
             self._disk.unlink(path)
         self._held.clear()
+
+    def _say_locked(self) -> None:
+        """Once for each lock: a seal is tried again and again, and nobody but a person can tell a dead holder."""
+        lock = Path(f"{self._folder.ref}.lock")
+        try:
+            found = lock.stat()
+        except FileNotFoundError:
+            return  # let go this very moment
+        if found.st_ino != self._locked:
+            self._locked = found.st_ino
+            since = stamp(found.st_mtime_ns // 1_000_000)
+            _log.warning(
+                "%s: another program holds the lock of the branch since %s; what is written is safe, but git doesn't "
+                "see it; if no git is at work there any more: rm %s",
+                lock, since, shlex.quote(str(lock)),
+            )  # fmt: skip
 
     def _allocate(self) -> Journal:
         self._last += 1

@@ -77,6 +77,7 @@ def recover(folder: Folder, key: Verifier, disk: Disk, admit: Callable[[Inspecte
 
     ``admit`` is told what was found before anything is changed, and may raise.
     """
+    folder.check_owner()
     found = inspect(folder, key, lambda path: Path(path).read_bytes())
     if admit is not None:
         admit(found)

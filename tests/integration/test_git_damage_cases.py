@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from substrate.errors import BadObject, BadPath, Damaged, NotARepository, Unsigned
+from substrate.disk import Disk
+from substrate.errors import BadObject, BadPath, Damaged, NotARepository, RolledBack, Unsigned
+from substrate.heads import Heads
 from substrate.keys import SigningKey
 from substrate.store import Store
 from waypost.testing import cases
@@ -176,10 +178,15 @@ def hostile_config(repository: Path) -> None:
 
 
 def stale_packed_ref(repository: Path) -> None:
-    """The old value comes back alive: it is a head of ours, so that only the receipt outside can tell (heads.json)."""
+    """The old value comes back alive: it is a head of ours, so that only what is noted outside can tell."""
     git(repository, "pack-refs", "--all")
-    opens(repository).close()
-    assert (repository / "refs" / "heads" / "log").exists()
+    heads = Heads(repository.parent / "heads" / "r.json", Disk())
+    store = Store.open(repository, key=KEY, heads=heads)
+    put(store, {"runs/r1/4": b"4"})
+    store.close()
+    (repository / "refs" / "heads" / "log").unlink()
+    with pytest.raises(RolledBack, match="history went back"):
+        Store.open(repository, key=KEY, heads=heads)
 
 
 HANDLERS: dict[str, Callable[[Path], None] | str] = {
@@ -202,7 +209,7 @@ HANDLERS: dict[str, Callable[[Path], None] | str] = {
     "clock goes back between commits": clock_back,
     "author name with newline/<>": hostile_identity,
     "hostile config in the data repo": hostile_config,
-    "GIT_DIR in the environment": "the host never runs git; that libgit2 doesn't look either is tested below",
+    "GIT_DIR in the environment": "that libgit2 doesn't look is tested below, backup and restore in test_moving_house",
     "read-only objects folder": "needs a user who isn't root; a disk that refuses is tested in test_store_faults",
 }
 

@@ -12,7 +12,7 @@ import pytest
 from substrate import SigningKey, layout
 from substrate.disk import Disk
 from substrate.epoch import decode_noted
-from substrate.errors import BadNote, RolledBack, Unsigned
+from substrate.errors import BadNote, OthersFolder, RolledBack, Unsigned
 from substrate.heads import Heads, read_note
 from substrate.store import Store
 from waypost.model.limits import Limits
@@ -187,3 +187,45 @@ def test_a_layout_that_has_the_files_knows_them() -> None:
     """The grammar of names is one table: what this writes must stand in it."""
     assert layout.place_of(layout.EPOCH).kind == "epoch"
     assert layout.place_of(layout.SIGNER).kind == "signer"
+
+
+def test_a_lock_that_nobody_lets_go_of_is_said_once_with_what_to_do(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A git that died holding it looks like one that works: writing goes on, and a person is told, once."""
+    store = house.start()
+    lock = house.path / "refs" / "heads" / "log.lock"
+    lock.write_bytes(b"")
+    for name in ("a", "b", "c"):
+        put(store, {f"grants/{name}.json": b"{}"})
+        store.seal()
+    said = [record.getMessage() for record in caplog.records if "log.lock" in record.getMessage()]
+    assert len(said) == 1
+    assert f"rm {lock}" in said[0]
+    lock.unlink()
+    store.close()
+    assert git(house.path, "log", "--format=%s", "log").count("put files") == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_a_repository_of_another_user_is_said_with_both_names(house: House) -> None:
+    """Neither "the disk refused" nor a traceback: whose it is, who we are, and the two ways on."""
+    house.write("a")
+    for path in (house.folder, *house.folder.parents[:2]):
+        path.chmod(0o755)
+    said, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(65534)
+            house.start()
+        except OthersFolder as refused:
+            os.write(into, f"{refused.message}\n{refused.hint}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(into)
+    with os.fdopen(said) as pipe:
+        words = pipe.read()
+    assert "it belongs to root, and this host runs as" in words
+    assert "chown -R" in words

@@ -192,6 +192,23 @@ def test_a_source_that_is_none_is_said_by_git_and_runs_nothing(tmp_path: Path, s
     assert DataDir(tmp_path / "there").deployments() == ()
 
 
+def test_the_environment_and_anybodys_configuration_have_no_say(
+    data: DataDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verb may be run from a hook, or where somebody's configuration runs programs."""
+    (tmp_path / "config").write_text(f"[core]\n\tfsmonitor = touch {tmp_path}/pwned; false\n[fetch]\n\tprune = true\n")
+    git(data.repo(NAME), "config", "core.fsmonitor", f"touch {tmp_path}/pwned; false")
+    for name, value in {
+        "GIT_DIR": "/nowhere",
+        "GIT_WORK_TREE": "/",
+        "GIT_CONFIG_GLOBAL": str(tmp_path / "config"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    made = backed_up(data, tmp_path / "b.waypost")
+    assert restore(tmp_path / "there", file=made.path).upto == 3
+    assert not (tmp_path / "pwned").exists()
+
+
 def test_without_git_it_says_so(data: DataDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one program that is needed beside us."""
     monkeypatch.setenv("PATH", str(tmp_path))
