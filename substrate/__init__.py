@@ -14,12 +14,16 @@ Reading order, from the contract down:
 Imports run downwards in this list. ``layout``, ``messages`` and ``operations`` touch no thread, clock or file.
 """
 
-from substrate.actor import SubstrateActor
+from typing import TYPE_CHECKING
+
 from substrate.errors import SubstrateError
 from substrate.keys import PublicKey, SigningKey
 from substrate.reader import Reader
 from substrate.settings import Settings, message_ids
 from substrate.verify import Report, verify
+
+if TYPE_CHECKING:
+    from substrate.actor import SubstrateActor
 
 __all__ = [
     "PublicKey",
@@ -32,3 +36,12 @@ __all__ = [
     "message_ids",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The actor, when somebody writes: who only reads needn't wait until all of the writing half is loaded."""
+    if name != "SubstrateActor":
+        raise AttributeError(name)
+    from substrate.actor import SubstrateActor
+
+    return SubstrateActor

@@ -52,14 +52,14 @@ def list_runs(
 
 def told_line(tree: Rooted, run: RunId, card: Card | None, subject: Callable[[int], str]) -> RunLine:
     """What a list says of a run that has begun: from its card, if that holds, or from its log. Raises Damaged."""
-    sealed = runlog.is_sealed(tree, run)
-    where = layout.sealed_dir(run) if sealed else layout.run_dir(run)
-    if card is not None and card.tree == tree.directory_id(where):
-        return cards.line(card, subject)
-    if not sealed:
+    if card is not None:
+        where = layout.sealed_dir(run) if isinstance(card.what, cards.Sealed) else layout.run_dir(run)
+        if card.tree == tree.directory_id(where):  # a run that is sealed has no directory among the others
+            return cards.line(card, subject)
+    if not runlog.is_sealed(tree, run):
         known = runlog.load(tree, run)
         if not known.seq:
-            raise Damaged(where, "a run without an event")
+            raise Damaged(layout.run_dir(run), "a run without an event")
         return line_of(run, known, subject(arrival_of(known)))
     told = runlog.summary(tree, run)
     return RunLine(
