@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,12 +18,15 @@ from substrate.salvage import salvage
 from substrate.scan import scan
 from waypost.host.datadir import DataDir, lay_out, prepare
 from waypost.host.exits import Exit
+from waypost.testing import cases
 from waypost.testing.corrupted import Bad, World
 from waypost.testing.desk import message
 from waypost.testing.stores import git
 from waypost.testing.verbs import verb
 
 KEY = SigningKey.generate()
+CLAIMED = layout.mail_path(7)
+"""The mail that ``World`` leaves claimed."""
 
 
 @pytest.fixture(name="data", scope="module")
@@ -55,7 +59,7 @@ def rules(repository: Path, key: PublicKey | None = None) -> set[str]:
 
 
 def spoil(repository: Path) -> None:
-    """Other bytes in the place of some of mail 6, in whichever pack has it."""
+    """Other bytes in the place of some of one mail, in whichever pack has it."""
     old = b"Message-ID: <claimed@x>"
     (file,) = [each for each in (repository / "objects" / "pack").glob("*.pack") if old in each.read_bytes()]
     file.chmod(0o644)
@@ -171,7 +175,7 @@ def test_a_damaged_value_is_found_in_the_commit_that_brought_it(repository: Path
     spoil(repository)
     found = list(fsck(repository, Looked(), key=KEY.public))
     assert {each.rule for each in found} == {"readable"}
-    assert layout.mail_path(6) in {each.path for each in found}
+    assert CLAIMED in {each.path for each in found}
 
 
 def test_a_history_that_breaks_off_is_checked_from_there(repository: Path, tmp_path: Path) -> None:
@@ -223,9 +227,9 @@ def test_a_sound_repository_is_copied_whole(killed: Path, tmp_path: Path) -> Non
     assert everything(killed) == before
     assert (tmp_path / "out" / "files" / layout.STATE).exists()
     assert b"flush3@x" in b"".join((tmp_path / "out" / "files" / "mail" / "1" / "00").joinpath(name).read_bytes()
-                                   for name in ("0000000012.eml",))  # fmt: skip
+                                   for name in ("0000000013.eml",))  # fmt: skip
     logs = sorted((tmp_path / "out" / "logs").iterdir())
-    assert len(logs) == 3
+    assert len(logs) == 4
     assert json.loads((tmp_path / "out" / "salvaged.json").read_bytes())["lost"] == []
 
 
@@ -240,7 +244,7 @@ def test_what_lies_before_the_damage_is_copied_and_the_journal_with_it(killed: P
     assert made.journals == (journal.name,)
     assert (tmp_path / "out" / "journals" / journal.name).read_bytes() == bytes(raw)
     mails = {path.name for path in (tmp_path / "out" / "files" / "mail").rglob("*.eml")}
-    assert {"0000000009.eml", "0000000010.eml"} <= mails
+    assert {"0000000010.eml", "0000000011.eml"} <= mails
     assert "0000000012.eml" not in mails
     assert "readable" in rules(killed, KEY.public), "and the check says so"
     assert verb("fsck", str(killed), "--salvage", str(tmp_path / "again"), cwd=tmp_path).status == Exit.REFUSED
@@ -250,10 +254,10 @@ def test_a_spoilt_file_is_lost_alone(killed: Path, tmp_path: Path) -> None:
     """And it is named, with the reason."""
     spoil(killed)
     made = salvage(killed, tmp_path / "out", KEY.public)
-    assert [each.path for each in made.lost] == [layout.mail_path(6)]
+    assert [each.path for each in made.lost] == [CLAIMED]
     done = verb("fsck", str(killed), "--salvage", str(tmp_path / "again"), cwd=tmp_path)
     assert done.status == Exit.REFUSED
-    assert f"lost: {layout.mail_path(6)}" in done.err
+    assert f"lost: {CLAIMED}" in done.err
 
 
 def test_nothing_is_written_over_and_nothing_is_made_of_nothing(killed: Path, tmp_path: Path) -> None:
@@ -267,3 +271,103 @@ def test_nothing_is_written_over_and_nothing_is_made_of_nothing(killed: Path, tm
     with pytest.raises(NothingToSalvage):
         salvage(killed, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+# --- the hostile list of damaged repositories -------------------------------------------------------------------------
+
+
+def ref(repository: Path) -> Path:
+    """The branch."""
+    return repository / "refs" / "heads" / "log"
+
+
+def no_index(repository: Path) -> None:
+    """Every pack is without one."""
+    for file in (repository / "objects" / "pack").glob("*.idx"):
+        file.unlink()
+
+
+def bad_trailers(repository: Path) -> None:
+    """The last byte of every pack."""
+    for file in (repository / "objects" / "pack").glob("*.pack"):
+        file.chmod(0o644)
+        raw = file.read_bytes()
+        file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+
+
+def hostile_config(repository: Path) -> None:
+    """Stock git would run it."""
+    git(repository, "config", "core.fsmonitor", f"touch {repository}/pwned; false")
+
+
+def stale_ref(repository: Path) -> None:
+    """An older value comes back: a history that is whole, and shorter; ``verify --receipt`` and the host tell."""
+    older = git(repository, "rev-parse", "log~3").strip()
+    ref(repository).write_text(f"{older}\n", encoding="ascii")
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], Exit]] = {
+    "ref lock left by a crash": (lambda r: ref(r).with_suffix(".lock").write_bytes(b""), Exit.OK),
+    "index.lock left": (lambda r: (r / "index.lock").write_bytes(b""), Exit.OK),
+    "config.lock left": (lambda r: (r / "config.lock").write_bytes(b""), Exit.OK),
+    "empty loose object (event blob)": (spoil, Exit.REFUSED),
+    "NUL-filled loose object": (spoil, Exit.REFUSED),
+    "empty ref file": (lambda r: ref(r).write_bytes(b""), Exit.UNSEEN),
+    "ref to a missing commit": (lambda r: ref(r).write_text(f"{1:040d}\n", encoding="ascii"), Exit.REFUSED),
+    "stale packed ref shadows nothing": (stale_ref, Exit.OK),
+    "pack index missing": (no_index, Exit.REFUSED),
+    "pack with bad trailer byte": (bad_trailers, Exit.REFUSED),
+    "hostile config in the data repo": (hostile_config, Exit.OK),
+    "read-only objects folder": (lambda r: (r / "objects").chmod(0o555), Exit.OK),
+}
+"""What is done to the repository, and how the check ends. A history that is only short is for ``verify``."""
+
+ELSEWHERE = {
+    *("fanout directory removed during write", "D/F conflict of refs", "tree entry .git", "tree entry empty name"),
+    *("tree sort: foo, foo.bar, foo/", "commit date before 1970", "clock goes back between commits"),
+    *("author name with newline/<>", "GIT_DIR in the environment"),
+}
+"""Rows about writing, and not about what lies there: test_git_damage_cases has them."""
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_repository_is_told_in_words(name: str, repository: Path, tmp_path: Path) -> None:
+    """A finding, or that it couldn't look; never a traceback, and nothing is touched or run."""
+    shutil.rmtree(repository / "waypost")
+    damage, status = DAMAGES[name]
+    damage(repository)
+    before = everything(repository)
+    done = verb("fsck", str(repository), cwd=tmp_path)
+    assert done.status == status, done
+    assert done.out or done.err
+    assert everything(repository) == before
+    assert not (repository / "pwned").exists()
+
+
+def test_every_damage_of_the_list_has_been_thought_about() -> None:
+    """A row that is added must be looked at."""
+    if not cases.available():
+        pytest.skip(cases.MISSING)
+    assert {row["name"] for row in cases.rows("git_damage.jsonl")} == DAMAGES.keys() | ELSEWHERE
+
+
+def test_a_directory_that_can_t_be_read_is_taken_from_an_older_commit(repository: Path, tmp_path: Path) -> None:
+    """And that it is older is said."""
+    shutil.rmtree(repository / "waypost")
+    Bad(puts={layout.mail_path(20): b"late"}).write(repository)
+    tree = git(repository, "rev-parse", "log:mail/1/00").strip()
+    (repository / "objects" / tree[:2] / tree[2:]).unlink()
+    assert "readable" in rules(repository)
+    made = salvage(repository, tmp_path / "out")
+    (lost,) = made.lost
+    assert (lost.path, "as of commit" in lost.why) == ("mail/1/00", True)
+    assert (tmp_path / "out" / "files" / CLAIMED).exists()
+    assert not (tmp_path / "out" / "files" / layout.mail_path(20)).exists()
+
+
+def test_without_a_branch_the_journals_are_salvaged(killed: Path, tmp_path: Path) -> None:
+    """Whatever has happened to the reference, the newest whole flush is in the journal."""
+    ref(killed).unlink()
+    made = salvage(killed, tmp_path / "out", KEY.public)
+    assert made.flush > 1
+    assert b"flush3@x" in (tmp_path / "out" / "files" / layout.mail_path(13)).read_bytes()

@@ -80,6 +80,8 @@ def _words(target: Target, broken: Broken) -> Iterator[str]:
 
 def _summary(target: Target, looked: Looked, count: int, *, tip: bool) -> str:
     verdict = f"{count} finding{'s' if count > 1 else ''}" if count else "clean"
+    if not looked.commits:
+        return f"{target.name}: {verdict}: no commit could be read"
     files, runs = looked.counts.files, looked.counts.runs
     if tip:
         return f"{target.name}: {verdict}: the newest commit {looked.oldest[:12]}, {files} files, {runs} runs"
