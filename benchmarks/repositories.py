@@ -27,6 +27,7 @@ from waypost.model.limits import DEFAULT, MIB, Limits
 from waypost.model.mail import scan
 from waypost.model.queue import Entry, encode
 from waypost.model.times import stamp
+from waypost.model.values import digest
 
 DEPLOYMENT, ADDRESS, REPOSITORY = "bench", "bench@example.com", "0123456789abcdef"
 AT = 1_800_000_000_000
@@ -80,8 +81,8 @@ def parked(store: Store, count: int) -> list[RunId]:
     return runs
 
 
-def long_run(store: Store, ordinal: int, events: int) -> RunId:
-    """One more run, parked after so many events: steps one after the other."""
+def long_run(store: Store, ordinal: int, events: int, *, definition: str = "d" * 64, code: str = "c" * 64) -> RunId:
+    """One more run, parked after so many events: calls of a step ``tick()`` one after the other, then ``receive()``."""
     run = run_id(ordinal, ordinal.to_bytes(8))
     entry, raw = _mail(ordinal, run)
     grant = encode_grants(grants(entry.sender, ()))
@@ -92,7 +93,7 @@ def long_run(store: Store, ordinal: int, events: int) -> RunId:
     }
     block: list[bytes] = []
     begin = 1
-    for seq, line in enumerate(_chained(run, grant, _long(entry, grant, events)), 1):
+    for seq, line in enumerate(_chained(run, grant, _long(_started(entry, grant, definition, code), events)), 1):
         block.append(line)
         if len(block) == layout.FAN and seq < events:
             held[layout.segment_path(run, begin)] = b"".join(each + b"\n" for each in block)
@@ -134,9 +135,9 @@ def _mail(ordinal: int, run: RunId) -> tuple[Entry, bytes]:
     return entry, raw
 
 
-def _started(entry: Entry, grant: bytes) -> ev.RunStarted:
+def _started(entry: Entry, grant: bytes, definition: str = "d" * 64, code: str = "c" * 64) -> ev.RunStarted:
     return ev.RunStarted(
-        mail=entry.mailed, definition="d" * 64, code="c" * 64, python="3.11.7", waypost="0.1.0",
+        mail=entry.mailed, definition=definition, code=code, python="3.11.7", waypost="0.1.0",
         generation=Generation(1), grants=hashlib.sha256(grant).hexdigest(), origin=entry.key,
     )  # fmt: skip
 
@@ -150,11 +151,12 @@ def _parking(entry: Entry, grant: bytes, ordinal: int) -> Iterator[ev.AnyEvent]:
     yield ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3, timeout=timeout, timeout_at=until)
 
 
-def _long(entry: Entry, grant: bytes, events: int) -> Iterator[ev.AnyEvent]:
-    yield _started(entry, grant)
+def _long(started: ev.RunStarted, events: int) -> Iterator[ev.AnyEvent]:
+    yield started
+    nothing = digest({})
     steps = (events - 2) // 2
     for number in range(1, steps + 1):
-        yield ev.StepStarted(call=CallId(f"r1#{number}"), step="tick", arguments="a" * 64)
+        yield ev.StepStarted(call=CallId(f"r1#{number}"), step="tick", arguments=nothing)
         yield ev.StepCompleted(call=CallId(f"r1#{number}"), output=NULL)
     yield ev.SignalAwaited(call=CallId(f"r1#{steps + 1}"), park="input", seen=2 * steps + 1)
 
