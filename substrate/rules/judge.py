@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from substrate import layout
+from substrate.access import AUTHORS
 from substrate.errors import Damaged
 from substrate.rules.commit import Before, Commit, Ground, OfRun, Sorted, sort
 from substrate.rules.counts import counted, formatted, marked, state_after
@@ -22,9 +23,6 @@ from substrate.runlog import ABSENT, Known
 from substrate.state import State
 from waypost.model import events as ev
 from waypost.model.ids import RunId, run_ordinal
-
-AUTHORS = frozenset({"supervisor", CHILD, "hub"})
-"""Who may be a commit's author: readers and tokens write through the host, which is then the author."""
 
 
 class Verdict(msgspec.Struct, frozen=True):

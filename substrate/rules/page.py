@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from substrate.access import ACTIONS, VERBS
 from substrate.principals import TABLE
 from substrate.rules.queue import MOVES
 from substrate.rules.table import ADVICE, BOOK, ELSEWHERE
@@ -49,6 +50,10 @@ def _authors() -> Iterator[str]:
     for kind, rule in TABLE.items():
         yield f"| {kind.__name__} | {', '.join(sorted(rule.who))} | {', '.join(sorted(rule.doors))} |"
     yield from ("", "Everything else (queue, mail, outbox, counts, sealing) is the supervisor's and the hub's.")
+    yield from ("", "## Who may do what with a repository", "", "| who | may |", "|---|---|")
+    for who, actions in ACTIONS.items():
+        yield f"| {who} | {', '.join(action for action in VERBS if action in actions)} |"
+    yield "| user | what the token claims, on references that match, until it expires, and where authorized |"
 
 
 def _moves() -> Iterator[str]:

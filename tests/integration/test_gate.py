@@ -150,8 +150,8 @@ def test_a_refused_seal_leaves_the_run_as_it_is_and_the_next_one_is_sealed(
     """What one run's seal can't do mustn't hold up all others; the next start tries again."""
     bad_run: list[RunId] = []
 
-    def wrong(view: View, run: RunId) -> Any:
-        decided = seal_run(view, run)
+    def wrong(view: View, run: RunId, log: bytes | None = None) -> Any:
+        decided = seal_run(view, run, log)
         assert isinstance(decided, Change)
         bad_run.append(run)
         spoilt = {path: raw.replace(b"{", b"[", 1) for path, raw in decided.puts.items()}
