@@ -118,7 +118,6 @@ class _Bringing:
             self._used |= transcript.used
             self._runs[found.name] = run
             self.result.runs.append(Brought(found.name, run, self._desk.view.known(run).seq, not found.ended))
-            self._desk.away(run)
 
     def consumed(self) -> None:
         """What was consumed there and is in no run's log: rejected, or part of a log that is no more."""

@@ -56,16 +56,17 @@ class Desk(Writer):
             self.settle_down()
 
     def settle_down(self) -> None:
-        """Make everything durable, and seal where that is due. Raises SubstrateError."""
-        self._uncounted = 0
-        self._heed(self.flush(self._import))
+        """Make everything durable, and seal: the runs that have ended, and the journal where it is due.
 
-    def away(self, run: RunId) -> None:
-        """Seal a run that has ended. Raises SubstrateError."""
-        self.settle_down()
-        while run in self._index.finished:
-            self._heed(self.fold_away(self._import))
-            self.settle_down()
+        On a disk that is nearly full runs stay unsealed; the host will seal them. Raises SubstrateError.
+        """
+        self._uncounted, before = 0, -1
+        self._heed(self.flush(self._import))
+        while self._index.finished and self.position != before:
+            before = self.position
+            for _ in range(min(BATCH, len(self._index.finished))):
+                self._heed(self.fold_away(self._import))
+            self._heed(self.flush(self._import))
 
     def end(self) -> None:
         """Hold the deployment, bring all of it into packs, and let go of the repository. Raises SubstrateError."""
@@ -78,6 +79,7 @@ class Desk(Writer):
                 state=held,
             )
         )
+        self.settle_down()
         self._heed(self.seal(self._import))
         self._heed(self.close(self._import))
 
