@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.testing.host_process import HostProcess
+from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.stores import git
 from waypost.testing.verbs import verb
 
@@ -78,14 +78,13 @@ def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
     assert restored.status == 0, restored.err
     assert "it is held in epoch 2" in restored.out
     assert verb("restore", str(box), data=new).status == 1
-    with held(file, new, ledger):
+    with held(file, new, ledger) as host:
         assert verb("approve", run, data=new).status == 0
         assert verb("send", ADDRESS, data=new, stdin=MAIL % (b"first", b"first")).out.count("already there") == 1
         listed = verb("resume", "asking", data=new)
         assert listed.status == 1
         assert run in listed.out
         assert ledger.read_text() == "before\n"
-    with held(file, new, ledger) as host:
         assert verb("resume", "asking", "--yes", data=new).status == 0
         host.wait_for("completed")
     assert ledger.read_text() == "before\nafter\n"
@@ -97,6 +96,29 @@ def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
     shown = git(new / "repos" / "asking.git", "log", "--format=%s", "log")
     assert "begin epoch 2 after flush" in shown
     assert git(new / "repos" / "asking.git", "fsck", "--strict", "--no-progress") == ""
+    assert verb("fsck", "asking", data=new).status == 0
+
+
+def test_a_restore_that_is_killed_leaves_nothing_that_a_host_would_start(tmp_path: Path) -> None:
+    """SIGKILL in the very middle: git has fetched, and the program that asked it is gone. The same command ends it."""
+    file, old, new, ledger = (tmp_path / name for name in ("asking.py", "old", "new", "ledger"))
+    file.write_text(WORKFLOW)
+    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
+        host.send(ADDRESS, MAIL % (b"first", b"first"))
+        host.wait_for("waits for boss@example.com")
+    assert verb("backup", "asking", str(tmp_path / "box"), data=old).status == 0
+    fake, real = tmp_path / "bin" / "git", shutil.which("git")
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\n{real} "$@"\nkill -9 $PPID\n')
+    fake.chmod(0o755)
+    killed = waypost("restore", str(tmp_path / "box"), data=new, env={"PATH": f"{fake.parent}:/usr/bin:/bin"})
+    assert killed.returncode == -9
+    assert not list((new / "repos").iterdir())
+    assert verb("runs", data=new).out.splitlines()[1:] == []
+    assert verb("restore", str(tmp_path / "box"), data=new).status == 0
+    with held(file, new, ledger):
+        assert not (new / "restoring").exists()
+        assert "approval" in verb("runs", data=new).out
 
 
 def test_a_killed_hosts_data_is_backed_up_and_a_mirror_is_enough(tmp_path: Path) -> None:

@@ -86,7 +86,6 @@ def test_a_history_that_went_back_is_given_up_and_resumed_by_hand(tmp_path: Path
         assert "queued      1 mails" in asked.out
         assert verb("show", first, data=data).out.count("\n") > 3
         assert told(data) == 0
-    with held(file, data) as host:
         resumed = verb("resume", "asking", "--yes", data=data)
         assert (resumed.status, "asking goes on" in resumed.out) == (0, True)
         host.wait_for("is running")
@@ -95,9 +94,11 @@ def test_a_history_that_went_back_is_given_up_and_resumed_by_hand(tmp_path: Path
         assert verb("verify", data=data).status == 0
     assert told(data) == 1
     assert third in verb("runs", data=data).out
+    assert verb("fsck", "asking", data=data).status == 0
     assert "begin epoch 2 after flush" in git(repository, "log", "--format=%s", "log")
 
 
+@pytest.mark.torture
 def test_commits_that_somebody_else_put_on_top_are_named_and_set_aside(tmp_path: Path) -> None:
     """A push past the host, or a merge by hand: the host never builds on what it hasn't signed."""
     file, data = tmp_path / "asking.py", tmp_path / "data"
