@@ -15,7 +15,7 @@ from substrate.reference.source import MIB, Entry, Source
 
 ENVELOPE = 48 * MIB
 """Bytes of an entry: a mail of 32 MiB in base64."""
-ENTRIES = 1_000_000
+ENTRIES = 500_000
 """Entries of one queue at most."""
 LOOKED_AT = 5_000_000
 """Lines of trees that are looked at in the history for messages that are missing."""

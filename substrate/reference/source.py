@@ -20,13 +20,15 @@ from substrate.reference.errors import NotReference, Unreadable
 
 MIB = 1024 * 1024
 COMMIT = 4 * MIB
-TREE = 64 * MIB
+TREE = 16 * MIB
 REFS = 16 * MIB
-"""Bytes of a commit, of a tree, of the file ``packed-refs`` at most."""
+"""Bytes of a commit, of a tree (some 200,000 names), of the file ``packed-refs`` at most."""
+READ = frozenset({"main", "events"})
+"""Branches that are read."""
 DEPTH = 32
 """Directories below one another at most."""
 
-_CACHE = 128
+_CACHE = 4
 _PREFIX = "refs/heads/"
 _OID = re.compile(r"[0-9a-f]{40}\Z")
 _FILE, _DIRECTORY = b"100644", b"40000"
@@ -131,7 +133,10 @@ def _kind(line: bytes) -> str:
 
 
 def _branches(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The branches, packed ones first: a loose one of the same name comes later and wins."""
+    """The branches, packed ones first: a loose one of the same name comes later and wins.
+
+    Of those that nobody asks for (``READ`` are) only the name counts, and what their files hold isn't looked at.
+    """
     packed = folder / "packed-refs"
     if packed.is_file():
         with packed.open("rb") as file:
@@ -141,11 +146,14 @@ def _branches(folder: Path) -> Iterator[tuple[str, bytes]]:
                     yield name.removeprefix(_PREFIX), bytes.fromhex(text)
     heads = folder / "refs" / "heads"
     for loose in sorted(heads.rglob("*")) if heads.is_dir() else ():
-        if loose.is_file():
-            with loose.open("rb") as file:
-                text = file.read(COMMIT).decode("ascii", "replace").strip()
-            if not _OID.match(text):
-                raise NotReference(
-                    str(folder), f"its branch {loose.relative_to(heads)} holds no object id of git's SHA-1"
-                )
-            yield str(loose.relative_to(heads)), bytes.fromhex(text)
+        name = str(loose.relative_to(heads))
+        if loose.is_file() and not loose.name.endswith(".lock"):
+            yield name, _loose(loose) if name in READ else b""
+
+
+def _loose(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        text = opened.read(COMMIT).decode("ascii", "replace").strip()
+    if not _OID.match(text):
+        raise NotReference(str(file), "the branch holds no object id of git's SHA-1")
+    return bytes.fromhex(text)

@@ -1,6 +1,11 @@
 """``waypost import`` as its users meet it: looked at first, done, held, and going on with the mail that waited."""
 
+import contextlib
 import json
+import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +83,39 @@ def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: P
         host.stop()
     assert f"after {listed['run']}" in verb("show", "run_2", data=data).out
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "moments", [pytest.param(3, id="some"), pytest.param(40, id="many", marks=pytest.mark.torture)]
+)
+def test_an_import_that_is_killed_leaves_nothing_half(moments: int, theirs: Path, tmp_path: Path) -> None:
+    """Kill -9 of the command itself: the same command again makes it whole, whenever it was."""
+    seed = random.SystemRandom().randrange(1 << 30)
+    rng, span = random.Random(seed), 0.0
+    for number in range(moments + 1):
+        data = tmp_path / f"data{number}"
+        begun = time.monotonic()
+        process = importing(theirs, data)
+        if not number:  # nobody disturbs the first one: it says how long one takes
+            assert process.wait() == 2
+            span = time.monotonic() - begun
+            continue
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(rng.uniform(0.3, 1.0) * span)
+        process.kill()
+        process.wait()
+        whole = (data / "repos" / "desk.git").exists()
+        again = verb("import", str(theirs), "--name", "desk", data=data)
+        assert again.status == (1 if whole else 2), f"seed {seed}: {again}"
+        assert verb("verify", data=data).status == 0, f"seed {seed}"
+        listed = json.loads(verb("runs", "--json", data=data).out)["runs"]
+        assert sorted(row["state"] for row in listed) == ["failed", "queued"], f"seed {seed}"
+
+
+def importing(source: Path, data: Path) -> subprocess.Popen[bytes]:
+    """The command, in a process of its own."""
+    command = [sys.executable, "-m", "waypost.cli.main", "import", str(source), "--name", "desk", "--data", str(data)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def test_what_is_wrong_with_an_import_is_said_in_words(theirs: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from waypost.model import events as ev
 from waypost.model.ids import Deployment, RunId
 from waypost.model.times import stamp
 from waypost.testing import reference as made
-from waypost.testing.stores import fresh_store, fsck
+from waypost.testing.stores import fresh_store, fsck, git
 
 STEP = made.event(2, "StepStarted", stepId="s", attempt=1, input={"ref": "inline:null"})
 DONE = [
@@ -221,6 +221,20 @@ def test_a_reply_to_a_run_that_was_live_starts_one_that_names_it(tmp_path: Path)
     assert [left.why for left in done.left] == [
         "the bytes of the mail <a@x> are gone, or can't be taken: made from the record"
     ]
+
+
+def test_only_the_two_branches_that_count_are_read(tmp_path: Path) -> None:
+    """Packed or loose, beside whatever else lies among the refs: a symbolic one, a lock, a link that leads nowhere."""
+    source = repository(tmp_path, made.sealed("a", DONE))
+    git(source, "pack-refs", "--all")
+    heads = source / "refs" / "heads"
+    heads.mkdir(parents=True, exist_ok=True)
+    (heads / "other").write_text("ref: refs/heads/main\n")
+    (heads / "main.lock").write_text("")
+    (heads / "link").symlink_to("/nowhere")
+    said = dry_run(order(source, "a@example.com"))
+    assert [run.name for run in said.runs] == ["a"]
+    assert [(left.path, left.why) for left in said.left] == [("other:", "no other branch than main and events is read")]
 
 
 def test_an_import_never_writes_over_anything(tmp_path: Path) -> None:
