@@ -22,7 +22,8 @@ from substrate.looking import Found, look, seen
 from substrate.objects import Commit as GitCommit
 from substrate.objects import Kind, parse_commit
 from substrate.rules import Broken, advice
-from substrate.rules.whole import Counts, whole
+from substrate.rules.whole import whole
+from substrate.rules.whole_runs import Counts
 from substrate.runlog import Tree
 from substrate.walking import Walk
 from waypost.model.errors import Invalid

@@ -1,8 +1,9 @@
 """Is this history whole, and whose is it? Checked from the objects up, by anyone who has a copy.
 
-Signatures, flush numbers and flush hashes over the whole row of commits (``prove``), then what the last tree says of
-every run (``verify_runs``). A fault is a sentence with a commit and a path; one fault doesn't hide the next. What
-is proved has an end: a history that was cut back to an older head looks whole, which is why the report says its reach.
+Signatures, flush numbers and flush hashes over the whole row of commits (``proof``), then what the last tree says of
+every run, by the same rules that the writer and ``fsck`` have for them (``rules``). A fault is a sentence with a commit
+and a path; one fault doesn't hide the next. What is proved has an end: a history that was cut back to an older head
+looks whole, which is why the report says its reach.
 """
 
 import re
@@ -20,8 +21,10 @@ from substrate.looking import look, seen
 from substrate.objects import Commit
 from substrate.proof import Fault, Proof
 from substrate.receipt import Receipt
-from substrate.verify_runs import Counted, count_runs
+from substrate.rules import Ground
+from substrate.rules.whole_runs import Counts, every_run
 from waypost.model.errors import Invalid
+from waypost.model.limits import DEFAULT
 
 _AUTHOR = re.compile(rb"(supervisor|workflow-process|hub) <\1@deployment\.waypost> [0-9]+ \+0000\Z")
 
@@ -128,7 +131,7 @@ def _report(
 ) -> Report:
     steps: list[Step] = []
     known: files.Format | None = None
-    counted = Counted()
+    counted = Counts()
     proof = Proof(objects, "")
     receipts: tuple[int, ...] = ()
     try:
@@ -141,8 +144,11 @@ def _report(
         unmet = {each: tuple(_met(proof, each, known.repository)) for each in expected}
         faults.extend(Fault(what) for whats in unmet.values() for what in whats)
         receipts = tuple(each.flush for each, whats in unmet.items() if each.signed and not whats)
-        counted = count_runs(newest, known.repository)
-        faults.extend(Fault(what, path=path) for what, path in counted.faults)
+        state = files.decode_state(newest.read(layout.STATE) or b"")
+        ground = Ground(repository=known.repository, address=known.address, limits=DEFAULT)
+        faults.extend(
+            Fault(f"{each.rule}: {each.value}", path=each.path) for each in every_run(newest, state, ground, counted)
+        )
     except (SubstrateError, Invalid) as failure:
         faults.append(Fault(f"the check ends here: {failure.message}"))
     signers = tuple(map(sshsig.fingerprint, proof.row.keys))

@@ -22,7 +22,7 @@ from substrate.rules.outbox import sound
 from substrate.rules.queue import names
 from substrate.rules.runs import BOUND, has
 from substrate.rules.table import Broken, broken
-from substrate.rules.whole_runs import Outcome, whole_run
+from substrate.rules.whole_runs import Counts, Outcome, whole_run
 from substrate.runlog import Tree, is_sealed
 from substrate.state import Format, State, decode_format, decode_state
 from waypost.model.errors import Invalid
@@ -32,15 +32,6 @@ from waypost.model.queue import decode, decode_outgoing
 
 T = TypeVar("T")
 _UNKNOWN = Format(format=1, repository="?", epoch=1, deployment="", address="")
-
-
-@dataclass(slots=True)
-class Counts:
-    """How much was looked at."""
-
-    files: int = 0
-    runs: int = 0
-    events: int = 0
 
 
 @dataclass(slots=True)

@@ -109,16 +109,16 @@ def test_every_kind_of_tampering_is_found_and_named(tmp_path: Path, case: str) -
     run = told.run
     match case:
         case "event":
-            path, words = layout.event_path(run, 84), "its prev isn't"
+            path, words = layout.event_path(run, 84), "chain: prev"
             told.tamper(layout.event_path(run, 83), (told.store.read(layout.event_path(run, 83)) or b"") + b" ")
         case "mail":
-            path, words = layout.mail_path(1), "isn't the one that the event names"
+            path, words = layout.mail_path(1), "hash: its bytes aren't those"
             told.tamper(path, message("other@x"))
         case "grants":
-            path, words = layout.grants_path(run), "the grants aren't those"
+            path, words = layout.grants_path(run), "hash: RunStarted names"
             told.tamper(path, b'{"mail":["mallory@evil.example"],"secrets":[]}')
         case "blob":
-            path, words = layout.blob_path(run, told.sha256), "isn't the one that the event names"
+            path, words = layout.blob_path(run, told.sha256), "hash: its bytes have the hash"
             told.tamper(path, b"1")
         case "segment":
             path, words = layout.segment_path(run, 1), "changed"
@@ -128,7 +128,7 @@ def test_every_kind_of_tampering_is_found_and_named(tmp_path: Path, case: str) -
             path, words = layout.event_path(run, 84), "a record was taken away"
             told.tamper(path, None)
         case "gap":
-            path, words = layout.events_dir(run), "event 70"
+            path, words = layout.event_path(run, 71), "seq 71, and 70 comes next"
             told.tamper(layout.event_path(run, 70), None)
         case "stranger":
             path, words = "", "its author is no principal"
@@ -228,10 +228,10 @@ def test_a_sealed_run_reads_like_a_live_one(tmp_path: Path) -> None:
 
 
 SEALED = {
-    "event": "its prev isn't",
-    "grants": "the grants aren't those",
-    "grants gone": "the grants aren't those",
-    "blob": "isn't the one that the event names",
+    "event": "chain: prev",
+    "grants": "hash: RunStarted names",
+    "grants gone": "missing: a run without its grants",
+    "blob": "hash: its bytes have the hash",
     "both": "both live and sealed",
     "log gone": "a run without an event",
     "open": "has not ended",
