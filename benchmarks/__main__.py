@@ -5,6 +5,7 @@ import sys
 
 ALL = (
     ("append: one durable, signed append against SQLite; then on a grown repository", ("append", "--grown")),
+    ("rules: the check of a write alone, and of a whole history", ("rules",)),
     ("processes: start, memory, the command line", ("processes",)),
     ("sealed: a start, a list and an append beside finished runs", ("sealed",)),
     ("mail: accepted to completed", ("mail",)),
