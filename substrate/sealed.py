@@ -45,7 +45,7 @@ class SealedObjects:
             kind, data = self._odb.read(pygit2.Oid(oid))
         except KeyError:
             return None
-        except pygit2.GitError as bad:
+        except (ValueError, pygit2.GitError) as bad:  # ValueError: an entry of no kind
             raise Damaged(self._objects, f"object {oid.hex()} can't be read: {bad}") from None
         if int(kind) == Kind.TREE:
             self._trees += len(data)
@@ -74,7 +74,7 @@ class SealedObjects:
         """A large blob, without holding up anybody else; None for any other, and where it isn't found so."""
         try:
             kind, size = self._odb.read_header(pygit2.Oid(oid))
-        except (KeyError, pygit2.GitError):
+        except (KeyError, ValueError, pygit2.GitError):
             return None
         if size < LARGE or int(kind) != Kind.BLOB:
             return None
