@@ -155,7 +155,7 @@ def test_a_note_of_another_repository_is_told_apart(house: House) -> None:
         house.start()
 
 
-@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=[pytest.mark.torture, pytest.mark.timeout(900)])])
 def test_a_death_at_any_point_of_two_lives_never_looks_like_a_rollback(tmp_path: Path, stride: int) -> None:
     """The note goes first, the branch follows and is never ahead: in between the journal has what it speaks of."""
     at, died = 1, True

@@ -216,7 +216,7 @@ def test_without_git_it_says_so(data: DataDir, tmp_path: Path, monkeypatch: pyte
         backed_up(data, tmp_path / "b.waypost")
 
 
-@pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [17, pytest.param(1, marks=[pytest.mark.torture, pytest.mark.timeout(900)])])
 def test_a_death_at_any_point_of_a_restore_leaves_nothing_that_starts_and_the_next_one_ends_it(
     data: DataDir, tmp_path: Path, stride: int
 ) -> None:

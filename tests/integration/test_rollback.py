@@ -160,7 +160,7 @@ def test_a_held_lock_is_named_and_nothing_is_half_done(house: House) -> None:
     house.accept()
 
 
-@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=[pytest.mark.torture, pytest.mark.timeout(900)])])
 @pytest.mark.parametrize("unsigned", [False, True])
 def test_a_death_at_any_point_leaves_it_shut_or_accepted_and_the_next_try_ends_it(
     tmp_path: Path,

@@ -70,7 +70,7 @@ def test_it_waits_for_the_host_to_end(data: DataDir) -> None:
         rotate_key(data)
 
 
-@pytest.mark.parametrize("stride", [23, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [23, pytest.param(1, marks=[pytest.mark.torture, pytest.mark.timeout(900)])])
 def test_a_death_at_any_point_leaves_it_unfinished_or_done(data: DataDir, tmp_path: Path, stride: int) -> None:
     """Unfinished, no host and no reader goes on with the wrong key; and the same command ends it."""
     trusted = SigningKey.load(data.signing_key).public

@@ -76,7 +76,7 @@ def test_a_lock_that_is_held_is_said_before_it_counts_as_done(house: Path) -> No
     Store.open(house / "r.git", key=NEW).close()
 
 
-@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=[pytest.mark.torture, pytest.mark.timeout(900)])])
 def test_a_death_at_any_point_and_a_second_one_are_ended_by_the_next_try(
     tmp_path: Path, house: Path, stride: int
 ) -> None:
