@@ -58,7 +58,10 @@ class Substrate(RuleBasedStateMachine):
         self.store = Store.create(
             self.path, repository_id=REPOSITORY, key=KEY, first=first_files(), at=AT, disk=self.disk
         )
+        self.file = Path(self.folder.name) / "derived" / "runs.sqlite"
+        self.older: bytes | None = None
         self.desk = Desk(self.store)
+        self.desk.reopen(self.store, self.file)
         self.places: dict[int, str] = {}
         self.raws: dict[str, bytes] = {}
         self.clashes: dict[bytes, int] = {}
@@ -243,9 +246,34 @@ class Substrate(RuleBasedStateMachine):
         self.store.flush()
         self.durable = {name: dict(getattr(self, name)) for name in DICTS}
 
+    @rule(portions=st.integers(0, 3))
+    def write_index(self, portions: int) -> None:
+        """What is durable goes into the derived index, or some of it; an older copy of the file is kept by somebody."""
+        self.flush()
+        if self.file.exists():
+            self.older = self.file.read_bytes()
+        more = self.desk.index.runs.begin_to_settle(REPOSITORY)
+        while more and portions:
+            more, portions = self.desk.index.runs.settle(1), portions - 1
+
+    @rule(how=st.sampled_from(["gone", "older", "cut"]))
+    def spoil_index(self, how: str) -> None:
+        """The machine dies, and with it the derived index: it is lost, set back, or torn."""
+        self.store.abandon()
+        self.desk.index.close()
+        if how == "older" and self.older is not None:
+            self.file.write_bytes(self.older)
+        elif how == "cut":
+            self.file.write_bytes(self.file.read_bytes()[:5000])
+        else:
+            self.file.unlink()
+        self.start()
+
     @rule()
     def stop(self) -> None:
         """The host stops, sealing all it has, and starts again."""
+        self.flush()
+        self.desk.settle()
         self.store.close()
         self.durable = {name: dict(getattr(self, name)) for name in DICTS}
         self.start()
@@ -268,10 +296,19 @@ class Substrate(RuleBasedStateMachine):
 
     def start(self) -> None:
         """Recover, and go on from what was durable."""
+        self.die()
         self.store = Store.open(self.path, key=KEY, disk=self.disk)
         for name, was in self.durable.items():
             setattr(self, name, dict(was))
-        self.desk.reopen(self.store)
+        self.desk.reopen(self.store, self.file)
+
+    def die(self) -> None:
+        """Leave the derived index as a killed process leaves it: what SQLite would tidy away at its end stays."""
+        files = [self.file.with_name(self.file.name + suffix) for suffix in ("", "-wal")]
+        left = {file: file.read_bytes() for file in files if file.exists()}
+        self.desk.index.close()
+        for file, data in left.items():
+            file.write_bytes(data)
 
     @invariant()
     def memory_is_what_the_tree_says(self) -> None:

@@ -7,6 +7,7 @@ kept in memory with a fresh fold of the tree, and looks for a directory that isn
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from substrate import layout, runlog
@@ -95,10 +96,10 @@ class Desk:
         self.changes: list[Change] = []
         self.reopen(self.tree)
 
-    def reopen(self, tree: Files | Store) -> None:
-        """Forget everything but what is in the tree."""
+    def reopen(self, tree: Files | Store, derived: Path | None = None) -> None:
+        """Forget everything but what is in the tree, and in the derived index, if there is a file for it."""
         self.tree = tree
-        self.index = self.folded()
+        self.index = Index.open(derived, _as_tree(tree), ADDRESS, self.limits, REPOSITORY)
 
     def folded(self) -> Index:
         """What is in the tree, folded anew."""
