@@ -34,6 +34,8 @@ class Facts:
     repository: str
     epoch: int
     generation: int
+    held: str
+    """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
     flush: int
     flush_hash: str
     sealed: int
@@ -74,6 +76,7 @@ class Reader:
             repository=view.repository_id,
             epoch=view.format.epoch,
             generation=self._state().generation,
+            held=self._state().held,
             flush=view.flush_number,
             flush_hash=view.flush_hash,
             sealed=view.sealed_number,

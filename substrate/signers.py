@@ -9,6 +9,7 @@ A repository that was restored without its key goes on under another host's, whi
 begins, and a key of the old one says nothing about it. Pure but for the check of signatures.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -67,9 +68,14 @@ def signature_of(payload: bytes, armoured: bytes | None) -> Signed | None:
         return None
     try:
         public = sshsig.parse(armoured).public
-        return Signed(public, PublicKey(public).verifies(payload, armoured))
+        return Signed(public, _key(public).verifies(payload, armoured))
     except (BadObject, ValueError):
         return None
+
+
+@functools.lru_cache(maxsize=16)
+def _key(public: bytes) -> PublicKey:
+    return PublicKey(public)
 
 
 class Verifier(Protocol):

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,16 @@ from waypost.host import spool
 from waypost.host.alone import alone
 from waypost.host.backup import Made, backup
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
-from waypost.host.errors import HostRuns, NoHost
-from waypost.host.keeping_errors import AlreadyThere, GitFailed, InTheWayOfBackup, NoGit, NoSuchDeployment, NotSound
+from waypost.host.errors import HostRuns, NoHost, NotNow
+from waypost.host.keeping_errors import (
+    AlreadyThere,
+    BadBackup,
+    GitFailed,
+    InTheWayOfBackup,
+    NoGit,
+    NoSuchDeployment,
+    NotSound,
+)
 from waypost.host.restore import restore
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import fresh_store, fsck, git, put
@@ -244,3 +253,37 @@ def test_a_death_at_any_point_of_a_restore_leaves_nothing_that_starts_and_the_ne
         shutil.rmtree(there.path)
         at += stride
     assert at > 40
+
+
+def test_a_deployment_that_the_running_host_doesn_t_run_is_backed_up_if_it_was_ended_in_order(
+    data: DataDir, tmp_path: Path
+) -> None:
+    """Nobody may seal it beside a host: what lies in its journals would be missing, so that is said."""
+    with alone(data):
+        with pytest.raises(NotNow, match="stop the host first"):
+            backup(data, NAME, tmp_path / "b", with_keys=False, sealed=lambda _name: False)
+        opened(data).close()
+        made = backup(data, NAME, tmp_path / "b", with_keys=False, sealed=lambda _name: False)
+    assert made.manifest.flush == 3
+
+
+def test_an_object_that_no_memory_holds_is_refused_before_it_is_read(
+    data: DataDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes of pack may unpack to gigabytes; git says so without unpacking them."""
+    opened(data).close()
+    blob = tmp_path / "blob"
+    blob.write_bytes(b"\0" * 3_000_000)
+    git(tmp_path, "clone", "-q", "--mirror", str(data.repo(NAME)), str(tmp_path / "mirror"))
+    oid = git(tmp_path / "mirror", "hash-object", "-w", str(blob)).strip()
+    (tmp_path / "tree").write_text(f"100644 blob {oid}\tx\n")
+    with (tmp_path / "tree").open() as lines:
+        tree = subprocess.run(
+            ["git", "-C", str(tmp_path / "mirror"), "mktree"], stdin=lines, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    who = ("-c", "user.name=m", "-c", "user.email=m@x")
+    forged = git(tmp_path / "mirror", *who, "commit-tree", tree, "-p", "log", "-m", "hi").strip()
+    git(tmp_path / "mirror", "update-ref", "refs/heads/log", forged)
+    monkeypatch.setattr("waypost.host.restore._LARGEST", 1_000_000)
+    with pytest.raises(BadBackup, match="an object of 3000000 bytes"):
+        restore(tmp_path / "there", source=str(tmp_path / "mirror"))

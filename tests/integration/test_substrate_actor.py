@@ -12,6 +12,7 @@ import pytest
 
 from substrate import Reader, Settings, SigningKey, SubstrateActor, message_ids, verify
 from substrate.disk import Disk
+from substrate.heads import Heads
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -97,6 +98,7 @@ class Deployment:
             deployment=other.get("deployment", "expenses"),
             address=other.get("address", ADDRESS),
             message_id=message_ids(b"k" * 32, ADDRESS),
+            heads=Path(other["heads"]) if "heads" in other else None,
         )
         self.ref = SubstrateActor.start(
             self.path, settings, self.key, clock=self.clock, disk=disk, limits=limits, parent=parent
@@ -323,7 +325,13 @@ def test_idle_time_seals(deployment: Deployment) -> None:
 
 @pytest.mark.parametrize(
     ("case", "code"),
-    [("damaged", "damaged"), ("newer", "newer-format"), ("other address", "foreign"), ("no repository", "unreadable")],
+    [
+        ("damaged", "damaged"),
+        ("newer", "newer-format"),
+        ("other address", "foreign"),
+        ("no repository", "unreadable"),
+        ("gone", "rolled-back"),
+    ],
 )
 def test_a_repository_that_can_not_be_opened_is_refused_in_words(deployment: Deployment, case: str, code: str) -> None:
     """Never guessed at, never taken for a new and empty one; nothing else is accepted meanwhile."""
@@ -341,6 +349,11 @@ def test_a_repository_that_can_not_be_opened_is_refused_in_words(deployment: Dep
         case "no repository":
             deployment.path = deployment.path.with_name("plain")
             deployment.path.mkdir()
+        case "gone":
+            note = deployment.path.with_name("heads") / "r.json"
+            Store.open(deployment.path, key=deployment.key, heads=Heads(note, Disk())).close()
+            deployment.path.rename(deployment.path.with_name("away"))
+            other["heads"] = str(note)
         case _:
             raise AssertionError(case)
     deployment.launch(**other)

@@ -162,10 +162,11 @@ def _advice(told: Told, situation: Situation) -> str:
     if isinstance(told.state, Ended):
         more = f"; `waypost log {told.run}` has the traceback" if told.state.outcome == "failed" else ""
         return f"it has {told.ending}\nnothing will follow{more}"
+    if situation.state == "held":
+        first = "" if situation.hosted else "start the host, then "
+        return f"its deployment is held: {first}`waypost resume {situation.name}` lists what would go out"
     if not situation.hosted:
         return "start the host with `waypost run FILE`: the run goes on where it was"
-    if situation.state == "held":
-        return f"its deployment is held: `waypost resume {situation.name}` lists what would go out and lets it go on"
     if situation.state in {"down", "stopped"}:
         return "its deployment is down: start `waypost run FILE` again when the reason is gone; nothing is lost"
     return ""

@@ -41,6 +41,12 @@ def git(repository: Path, *arguments: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
+def largest(repository: Path) -> int:
+    """Bytes of the largest object, unpacked: a small pack may hold one that no memory holds. Raises GitFailed."""
+    sizes = git(repository, "cat-file", "--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectsize)")
+    return max(map(int, sizes.split()), default=0)
+
+
 def bundle(repository: Path, into: Path) -> None:
     """Write the branch ``log`` with all its history into a bundle. Raises NoGit, GitFailed."""
     git(repository, "bundle", "create", "--quiet", str(into.absolute()), "refs/heads/log")

@@ -28,9 +28,10 @@ class Offline:
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment that has a repository here. Raises SubstrateError where one can't be read."""
+        found = ((name, self._reader(name).facts()) for name in self._data.deployments())
         return tuple(
-            Situation(name=name, address=self._reader(name).facts().address, hosted=False)
-            for name in self._data.deployments()
+            Situation(name=name, address=facts.address, hosted=False, state="held" if facts.held else "")
+            for name, facts in found
         )
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:

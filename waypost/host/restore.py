@@ -30,11 +30,13 @@ from waypost.host import offline, packing, spool
 from waypost.host.alone import alone, now
 from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.files import place, sync_directory
-from waypost.host.git import fetch
+from waypost.host.git import fetch, largest
 from waypost.host.keeping_errors import AlreadyThere, BadBackup, NotSound
 from waypost.host.packing import Manifest, Member
 from waypost.model.ids import deployment
 
+_LARGEST = 1024**3
+"""Bytes of an object that is read whole: far more than any value, mail or log that a host has written."""
 _MAIL_KEY = re.compile(rb"[0-9a-f]{64}\n\Z")
 
 
@@ -92,6 +94,8 @@ def restore(
             writer.point("fetch", str(found.repository))
             Folder(str(found.repository)).make(writer)
             fetch(found.repository, str(aside / "bundle") if file is not None else source or "")
+            if (size := largest(found.repository)) > _LARGEST:
+                raise BadBackup(source or str(file), f"an object of {size} bytes is in it: none of ours is so large")
             return _install(data, found, key, writer)
 
 
