@@ -81,8 +81,8 @@ def rejection(view: View, entry: Entry, attempt: int, code: str, when: int, cont
     )
 
 
-def stale(view: View, raw: bytes, context: Context) -> Change | None:
-    """On hold, for an operator to let in or reject. None as ``enter``. Value: ``Accepted``."""
+def stale(view: View, raw: bytes, since: int, context: Context) -> Change | None:
+    """On hold ``since`` (Unix ms), for an operator to let in or reject. None as ``enter``. Value: ``Accepted``."""
     if malformed(raw, limit=context.limits.mail) is not None:
         return None
     gist = scan(raw)
@@ -104,7 +104,7 @@ def stale(view: View, raw: bytes, context: Context) -> Change | None:
         sender=gist.sender,
         sha256=gist.sha256,
         bare=gist.bare_sha256,
-        held=context.at,
+        held=stamp(since),
         why="stale",
     )
     return Change(

@@ -145,7 +145,7 @@ class _Bringing:
             return
         context = self._desk.context(each.entry.received)
         if each.entry.received < self._found.queue.watermark:
-            made = arrivals.stale(self._desk.view, raw, context)
+            made = arrivals.stale(self._desk.view, raw, self._desk.context().now.wall, context)
             decided = made if made is not None else enqueue(self._desk.view, Enqueue(raw), context)
         else:
             decided = enqueue(self._desk.view, Enqueue(raw), context)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -83,6 +84,17 @@ def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: P
         host.stop()
     assert f"after {listed['run']}" in verb("show", "run_2", data=data).out
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
+
+
+def test_the_examples_of_the_page_do_what_they_say(theirs: Path, tmp_path: Path) -> None:
+    """They are what somebody who moves will paste."""
+    page = (Path(__file__).parents[2] / "docs" / "import.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    examples = [re.split(r" {2,}", line)[0].split()[1:] for line in block.splitlines()]
+    assert len(examples) > 3
+    for number, example in enumerate(examples):
+        done = verb(*example, data=tmp_path / f"data{number}", cwd=theirs.parent)
+        assert (done.status, "not taken over: 1" in done.err) == (2, True), (example, done)
 
 
 @pytest.mark.parametrize(

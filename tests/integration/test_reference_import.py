@@ -5,16 +5,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from substrate import Reader, verify
+from substrate.disk import Disk
+from substrate.effects import To
 from substrate.keys import PublicKey, SigningKey
+from substrate.messages import Done, ReleaseHeld, Submit
 from substrate.readview import open_readonly
+from substrate.settings import Settings
+from substrate.writer import Writer
+from waypost.acting import Reply
 from waypost.host.errors import HostRuns
 from waypost.host.importing import Exists, NoAddress, NothingToImport, Order, carry_out, dry_run
 from waypost.host.lock import HostLock
 from waypost.model import events as ev
 from waypost.model.ids import Deployment, RunId
-from waypost.model.times import stamp
+from waypost.model.limits import DEFAULT
+from waypost.model.times import Now, stamp
 from waypost.testing import reference as made
 from waypost.testing.stores import fresh_store, fsck, git
 
@@ -95,6 +103,7 @@ def test_each_mail_comes_to_the_place_that_it_had_and_none_is_given_out_twice(tm
     lines = {line.entry.id: line.entry for line in found.queue(consumed=True)}
     assert lines["<again@x>"].arrival < lines["<waits@x>"].arrival
     assert lines["<old@x>"].why == "stale"
+    assert str(lines["<old@x>"].held) > lines["<old@x>"].received == stamp(now - 100)
     assert lines["<refused@x>"].rejected == "workflow_run_terminal"
     assert lines["<done@x>"].consumed == stamp(now - 200)
     assert lines["<waits@x>"].received == stamp(now + 20)
@@ -221,6 +230,34 @@ def test_a_reply_to_a_run_that_was_live_starts_one_that_names_it(tmp_path: Path)
     assert [left.why for left in done.left] == [
         "the bytes of the mail <a@x> are gone, or can't be taken: made from the record"
     ]
+
+
+def test_a_stale_mail_can_be_let_in_and_starts_its_run(tmp_path: Path) -> None:
+    """It was acknowledged where it came from; whoever knows that it was never answered has a way."""
+    queue = {**made.queued("old@x", made.BEGAN, made.mail("old@x")), **made.watermark(made.BEGAN + 1)}
+    carry_out(tmp_path, order(repository(tmp_path, made.sealed("a", DONE), queue)))
+    (line,) = taken(tmp_path).queue()
+    now = Now(made.BEGAN, 0.0)
+    writer = Writer.open(
+        tmp_path / "repos" / "taken.git",
+        Settings(deployment="taken", address=made.ADDRESS, message_id=str),
+        key=SigningKey.load(tmp_path / "keys" / "host.ed25519"),
+        disk=Disk(),
+        limits=DEFAULT,
+        now=now,
+    )
+    answers = [*writer.submit(Submit(what=ReleaseHeld(line.entry.arrival)), To(1), now), *writer.close(now)]
+    assert [type(each.value) for each in answers if isinstance(each, Reply)] == [Done]
+    (after,) = taken(tmp_path).queue()
+    assert (after.place, after.entry.starts, after.entry.run, after.entry.why) == ("inbox", True, line.entry.run, UNSET)
+
+
+def test_a_repository_with_a_working_tree_is_read_by_its_branches(tmp_path: Path) -> None:
+    """As the reference keeps its own; what lies in the working tree is nobody's word."""
+    source = repository(tmp_path, made.sealed("a", DONE))
+    git(tmp_path, "clone", "-q", "--branch", "main", str(source), "tree")
+    (tmp_path / "tree" / "runs" / "a" / "events.jsonl").write_bytes(b"")
+    assert [run.name for run in dry_run(order(tmp_path / "tree", "a@example.com")).runs] == ["a"]
 
 
 def test_only_the_two_branches_that_count_are_read(tmp_path: Path) -> None:

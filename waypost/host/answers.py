@@ -128,7 +128,8 @@ class MailTaken(Answer, frozen=True, kw_only=True):
 class KeptMail(Answer, frozen=True, kw_only=True):
     """A mail that no run has. ``mail`` is its name for ``waypost queue``; ``clash`` names the mail that has its id.
 
-    ``why``: ``id-clash`` or ``poison`` on hold, the reason of its rejection among the rejected; ``since`` when.
+    ``why``: ``id-clash``, ``poison`` or ``stale`` on hold, the reason of its rejection among the rejected; ``since``
+    when.
     """
 
     mail: str

@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     held: str | UnsetType = UNSET
     """When it was put on hold, ISO 8601 UTC; kept when it was rejected from there, gone when it was let in."""
     why: str | UnsetType = UNSET
-    """Why: ``id-clash`` or ``poison``."""
+    """Why: ``id-clash``, ``poison`` or, of an imported mail, ``stale``."""
     clash: int | UnsetType = UNSET
     """Arrival of the mail that has the Message-ID which this one names; ``id`` is then one of its own. Stays."""
 
