@@ -79,9 +79,14 @@ def checks(desk: Desk) -> None:
     print(f"  {'within its limit' if took <= LIMIT else 'OVER ITS LIMIT'}")
 
 
+def create(path: Path) -> Store:
+    """An empty repository, open."""
+    return Store.create(path, repository_id=REPOSITORY, key=SigningKey.generate(), first=first_files(), at=AT)
+
+
 def history(path: Path, commits: int) -> None:
     """A history of appends and mails, checked as ``waypost fsck`` checks it."""
-    store = Store.create(path, repository_id=REPOSITORY, key=SigningKey.generate(), first=first_files(), at=AT)
+    store = create(path)
     desk = Desk(store)
     desk.begin()
     runs: list[RunId] = []
@@ -107,10 +112,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description="What the rule book costs.")
     options.add_argument("--commits", type=int, default=5_000)
     chosen = options.parse_args()
-    print("the check alone")
-    checks(Desk())
-    print("a whole history")
     with tempfile.TemporaryDirectory() as folder:
+        print("the check alone")
+        store = create(Path(folder) / "a.git")
+        checks(Desk(store))
+        store.close()
+        print("a whole history")
         history(Path(folder) / "r.git", chosen.commits)
 
 
