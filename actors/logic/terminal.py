@@ -19,6 +19,8 @@ from waypost.model.times import Now
 
 HELD_PROGRESS = 256
 """Of a deployment, the newest of each call; what a child says of events that never come can't pile up."""
+RESTING = 256
+"""Runs without a step under way that are remembered: progress comes by a channel of its own, and may be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class State:
     pending: Pending = ()
     """Committed and not durable, with the position that must be."""
     seqs: Mapping[RunId, int] = field(default_factory=dict)
-    """Live runs: the newest durable event."""
+    """Runs with something under way, and those that came to rest last: the newest durable event."""
+    resting: tuple[RunId, ...] = ()
+    """Those of them that have come to rest, in that order, at most ``RESTING``."""
     held: Mapping[tuple[RunId, CallId], ProgressCame] = field(default_factory=dict)
     newest: int = -1
     """The highest arrival seen: a mail that is queued again isn't news."""
@@ -110,13 +114,23 @@ def _become_durable(state: State, item: Present | Appended | Queued) -> tuple[St
             return following, tuple(_queued(state, item)) if news else ()
         case Appended(run=run, state=fold.Ended()):
             seqs = {each: seq for each, seq in state.seqs.items() if each != run}
+            resting = tuple(each for each in state.resting if each != run)
             watchers = {key: refs for key, refs in state.watchers.items() if key != run}
-            return replace(state, seqs=seqs, watchers=watchers), tuple(_appended(state, item))
-        case Appended():
-            seqs = {**state.seqs, item.run: item.events[-1].event.seq}
-            return replace(state, seqs=seqs), tuple(_appended(state, item))
+            return replace(state, seqs=seqs, resting=resting, watchers=watchers), tuple(_appended(state, item))
+        case Appended(run=run):
+            resting = (*(each for each in state.resting if each != run), *((run,) if _rests(item.state) else ()))
+            forgotten = resting[:-RESTING]
+            seqs = {each: seq for each, seq in state.seqs.items() if each not in forgotten}
+            seqs[run] = item.events[-1].event.seq
+            return replace(state, seqs=seqs, resting=resting[-RESTING:]), tuple(_appended(state, item))
         case _:
             assert_never(item)
+
+
+def _rests(run: fold.Run) -> bool:
+    """Whether no step is under way that could still say how far it is."""
+    ledger = fold.ledger(run)
+    return ledger is not None and not isinstance(run, fold.Driven) and not ledger.steps
 
 
 def _progress(state: State, progress: ProgressCame) -> Next[State]:

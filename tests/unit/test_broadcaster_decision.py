@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from actors.logic.terminal import HELD_PROGRESS, Show, State, advance
+from actors.logic.terminal import HELD_PROGRESS, RESTING, Show, State, advance
 from actors.messages import ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
 from substrate.messages import (
     Append,
@@ -305,3 +305,27 @@ def test_progress_of_an_unknown_run_is_dropped():
     bench = Bench()
     bench.tell(progress(1, "?"))
     assert not bench.state.held
+
+
+def test_runs_that_rest_are_forgotten_but_for_the_last_ones():
+    """A hundred thousand parked runs cost nothing; one that is woken is followed as before."""
+    bench = Bench()
+    runs: list[RunId] = []
+    for number in range(1, RESTING + 4):
+        bench.do(Enqueue(f"Message-ID: <m{number}@x>\r\nFrom: a@example.com\r\n\r\n".encode()))
+        bench.do(Claim(number))
+        runs.append(bench.paper.submit(TakeUp(arrival=number, start=START)).value)  # type: ignore[union-attr]  # it is done
+        wait = ev.SignalAwaited(call=CallId("r1#1"), park="input", seen=1)
+        bench.paper.submit(Append(by=CHILD, run=runs[-1], events=(wait,)))
+    bench.paper.flush()
+    for message in bench.paper.taken():
+        bench.tell(message)
+    assert list(bench.state.seqs) == list(bench.state.resting) == runs[3:]
+    bench.paper.submit(Append(by=CHILD, run=runs[0], events=(ev.SignalAwaitAbandoned(call=CallId("r1#1")),)))
+    bench.paper.flush()
+    for message in bench.paper.taken():
+        bench.tell(message)
+    bench.shown.clear()
+    bench.tell(Watch(runs[0], ANNE))
+    bench.tell(ProgressCame(runs[0], CallId("r1#2"), 2, "half"))
+    assert [show.what.text for show in bench.shown if isinstance(show.what, SeenProgress)] == ["half"]
