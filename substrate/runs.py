@@ -25,6 +25,8 @@ from waypost.model.ids import RunId, is_run_id, run_ordinal
 
 _PORTION = 64
 """Runs that are written into the derived index at once: some 3 ms."""
+_HEAVY = 512
+"""Open calls and messages from which on the state of a run is not kept once it is in the index: 150 KB, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,10 @@ class Runs:
         return Row(card, self._threads.root(run), durable.keys)
 
     def _remember(self, run: RunId, known: Known) -> None:
+        ledger = fold.ledger(known.run)
+        if ledger is not None and ledger.open_calls + len(ledger.received) + len(ledger.sent) > _HEAVY:
+            self._recent.pop(run, None)
+            return
         self._recent[run] = known
         self._recent.move_to_end(run)
         while len(self._recent) > self._folds:
