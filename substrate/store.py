@@ -8,7 +8,9 @@ Memory: the directories and the object index of at most two journals (see ``tree
 present flush, and libgit2's cache of 16 MB for the whole process.
 """
 
+import errno
 import functools
+import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,15 +30,7 @@ from substrate.heads import Heads
 from substrate.journals import Journals
 from substrate.keys import SigningKey
 from substrate.merge import Merger
-from substrate.objects import (
-    EMPTY_TREE,
-    Kind,
-    check_identity,
-    check_subject,
-    object_id,
-    parse_commit,
-    seconds,
-)
+from substrate.objects import EMPTY_TREE, Kind, check_identity, check_subject, object_id, parse_commit, seconds
 from substrate.opening import Recovered, read_format, recover
 from substrate.sealed import SealedObjects
 from substrate.signers import Verifier
@@ -137,6 +131,9 @@ class Store:
             made.close()
         finally:
             made.abandon()
+        if folder.read_ref() is None:
+            # A seal waits for space as long as its host lives; this one's is over, and without it there is no branch.
+            raise FlushFailed(name, os.strerror(errno.ENOSPC), errno.ENOSPC)
         with _disk_errors(name):
             writer.rename(folder.path, name)
             writer.sync_directory(str(Path(name).absolute().parent))

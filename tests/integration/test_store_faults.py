@@ -171,6 +171,26 @@ def test_a_killed_creation_leaves_nothing_under_the_name(tmp_path: Path) -> None
     pytest.fail("creating a repository never ended")
 
 
+def test_a_creation_on_a_full_disk_leaves_nothing_under_the_name(tmp_path: Path) -> None:
+    """Also where all is durable and only its seal waits for space: what had no branch would be damaged for ever."""
+    for at in range(1, 200):
+        path, disk = tmp_path / f"{at}.git", FailingDisk(at, errno.ENOSPC)
+        try:
+            store = fresh_store(path, KEY, disk=disk, limits=LIMITS)
+        except FlushFailed as failed:
+            assert failed.errno == errno.ENOSPC  # noqa: PT017 - the else branch is a case of its own
+            again = Store.open(path, key=KEY) if path.exists() else fresh_store(path, KEY)
+            assert again.flush_number == 1
+            again.close()
+        else:
+            store.abandon()
+            Store.open(path, key=KEY).close()
+            if disk.points < at:
+                assert at > 30
+                return
+    pytest.fail("creating a repository never ended")
+
+
 def test_a_full_disk_lets_running_work_go_on(tmp_path: Path) -> None:
     """No next journal can be allocated: the seal waits, and flushes go into what is reserved (storage §2)."""
     store = fresh_store(tmp_path / "r.git", KEY, limits=LIMITS)
