@@ -58,13 +58,9 @@ class Heads:
         if noted is not None:
             raise RepositoryGone(path, str(noted))
 
-    def admit(self, folder: Folder, key: Verifier, found: Inspected) -> None:
-        """Let a start go on with what was found, and note how far that goes, before anything is changed.
-
-        Raises RolledBack, BadNote, Damaged, OSError.
-        """
+    def found(self, found: Inspected) -> None:
+        """Note how far a start has found it to reach, once that is durable. Raises OSError."""
         head = found.plan.head
-        self.check(folder, key, found)
         self.note(
             Noted(
                 repository=found.format.repository,
@@ -76,7 +72,10 @@ class Heads:
         )
 
     def check(self, folder: Folder, key: Verifier, found: Inspected) -> None:
-        """See that what was found holds what was noted; one that was never noted does. Raises as ``admit``."""
+        """See that what was found holds what was noted; one that was never noted does.
+
+        Raises RolledBack, BadNote, Damaged, OSError.
+        """
         noted, head = self.read(), found.plan.head
         if noted is None:
             # Made by an earlier Waypost, or its host was killed before the first note.

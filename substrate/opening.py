@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -54,6 +55,18 @@ class Recovered:
     next_journal: int
 
 
+class Remembers(Protocol):
+    """What is known outside of a repository of how far it had got: ``heads.Heads``."""
+
+    def check(self, folder: Folder, key: Verifier, found: Inspected) -> None:
+        """Refuse, by raising, what doesn't hold what is known."""
+        ...
+
+    def found(self, found: Inspected) -> None:
+        """Know from now on how far it reaches; when this returns, that is durable."""
+        ...
+
+
 def inspect(folder: Folder, key: Verifier, read: Callable[[str], bytes], *, keep: bool = False) -> Inspected:
     """Find out what counts, changing nothing; ``read`` gives a journal's bytes, ``keep`` keeps its objects.
 
@@ -72,25 +85,20 @@ def inspect(folder: Folder, key: Verifier, read: Callable[[str], bytes], *, keep
     return Inspected(known, objects, tip, plan, journals)
 
 
-def recover(folder: Folder, key: Verifier, disk: Disk, admit: Callable[[Inspected], None] | None = None) -> Recovered:
+def recover(folder: Folder, key: Verifier, disk: Disk, heads: Remembers | None = None) -> Recovered:
     """Bring a repository in order after whatever ended its last host. Raises as ``inspect``, and OSError.
 
-    ``admit`` is told what was found before anything is changed, and may raise.
+    ``heads`` is asked before anything is changed, and told when what was found is durable, before the branch moves.
     """
     folder.check_owner()
     found = inspect(folder, key, lambda path: Path(path).read_bytes())
-    if admit is not None:
-        admit(found)
+    if heads is not None:
+        heads.check(folder, key, found)
     if clear_leftovers(disk, folder):
         _log.info("%s: removed the lock that a killed host left on %s", folder.path, REF)
-    for torn in found.plan.torn:
-        _log.warning("%s: cut a torn tail behind byte %d; nothing in it was acknowledged", torn.file, torn.end)
-    kept = [step for step in found.plan.steps if isinstance(step, Keep)]
-    for other in found.plan.steps:
-        if isinstance(other, Drop):
-            disk.unlink(other.scan.file)
-    for step in kept:
-        _publish(disk, folder, step)
+    kept = _sort_out(disk, folder, found.plan)
+    if heads is not None:
+        heads.found(found)
     ref, head, held = found.tip.oid.hex(), found.plan.head, tuple(step.scan.file for step in kept)
     if held and move_ref(disk, folder, ref, head.oid.hex()):
         for path in held:
@@ -100,6 +108,19 @@ def recover(folder: Folder, key: Verifier, disk: Disk, admit: Callable[[Inspecte
         _log.info("%s: finished the merge of packs that a killed host had begun", folder.path)
         found.objects.reopen()
     return Recovered(found.format, found.objects, head, ref, held, max(found.journals, default=0) + 1)
+
+
+def _sort_out(disk: Disk, folder: Folder, plan: Plan) -> list[Keep]:
+    """Delete the journals in which nothing counts, and bring what counts in the others into packs: these."""
+    for torn in plan.torn:
+        _log.warning("%s: cut a torn tail behind byte %d; nothing in it was acknowledged", torn.file, torn.end)
+    kept = [step for step in plan.steps if isinstance(step, Keep)]
+    for other in plan.steps:
+        if isinstance(other, Drop):
+            disk.unlink(other.scan.file)
+    for step in kept:
+        _publish(disk, folder, step)
+    return kept
 
 
 def in_history(objects: SealedObjects, tip: Head, head: Head) -> bool:

@@ -157,9 +157,8 @@ class Store:
         """
         folder, writer = Folder(str(path)), disk or Disk()
         whose = trusted or key.public
-        admit = None if heads is None else functools.partial(heads.admit, folder, whose)
         with _disk_errors(folder.path):
-            found = recover(folder, whose, writer, admit)
+            found = recover(folder, whose, writer, heads)
         return Store(
             folder, key=key, disk=writer, limits=limits, found=found, repository=found.format.repository, heads=heads
         )

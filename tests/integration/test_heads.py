@@ -16,7 +16,7 @@ from substrate.errors import BadNote, OthersFolder, RolledBack, Unsigned
 from substrate.heads import Heads, read_note
 from substrate.store import Store
 from waypost.model.limits import Limits
-from waypost.testing.disks import Died, DyingDisk
+from waypost.testing.disks import Died, DyingDisk, HookedDisk
 from waypost.testing.stores import fresh_store, git, put
 
 KEY = SigningKey.generate()
@@ -229,3 +229,20 @@ def test_a_repository_of_another_user_is_said_with_both_names(house: House) -> N
         words = pipe.read()
     assert "it belongs to root, and this host runs as" in words
     assert "chown -R" in words
+
+
+def test_only_what_is_durable_is_noted(house: House) -> None:
+    """A flush that was on its way when the host was killed is noted after recovery has synced it, not before.
+
+    Else a power cut in between would look like a rollback, although nobody was ever told of that flush.
+    """
+    store = house.start()
+    put(store, {"grants/a.json": b"{}"})
+    store.flush()
+    store.abandon()
+    noted = read_note(house.note)
+    passed = HookedDisk()
+    house.start(passed).abandon()
+    names = [operation for operation, path in passed.passed if path.endswith(("r.new", "recovered.pack", "r.json"))]
+    assert names.index("sync") < names.index("write-file")
+    assert noted != read_note(house.note)
