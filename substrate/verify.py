@@ -89,6 +89,8 @@ class Report:
     runs: int = 0
     signers: tuple[str, ...] = ()
     """Fingerprints of the keys that signed, one after the other, each named by the one before."""
+    earlier: tuple[str, ...] = ()
+    """Fingerprints of keys that signed before a restore, and that named nobody: the present signer vouches for them."""
     receipts: tuple[int, ...] = ()
     """Flushes that receipts prove to be there."""
     faults: tuple[Fault, ...] = field(default=())
@@ -167,6 +169,7 @@ def _report(
         events=counted.events,
         runs=counted.runs,
         signers=signers,
+        earlier=tuple(sorted(map(sshsig.fingerprint, proof.row.earlier.difference(proof.row.keys)))),
         receipts=receipts,
         faults=tuple(faults),
     )

@@ -248,5 +248,7 @@ def test_a_restore_under_another_hosts_key_is_followed_by_that_key_alone(tmp_pat
     store = Store.open(path, key=NEW, trusted=ANY)
     begin_epoch(store, "restore", lost=None, at=AT)
     store.close()
-    assert checked(path, key=NEW).sound
+    report = checked(path, key=NEW)
+    assert report.sound
+    assert (report.signers, report.earlier) == ((NEW.fingerprint,), (KEY.fingerprint,))
     assert "since then another host's key signs" in faults(checked(path))

@@ -116,6 +116,8 @@ def _verified(each: DeploymentVerified) -> Iterator[str]:
     yield f"  signer      {each.signer} ({pinned})"
     if len(each.signers) > 1:
         yield f"  signed by   {', then '.join(each.signers)}"
+    if each.earlier:
+        yield f"  before      {', '.join(each.earlier)}: restored from there, which only the present signer vouches for"
     yield f"  repository  {each.repository}" + (f", epoch {each.epoch}" if each.epoch > 1 else "")
     yield f"  chain       {each.flushes} flushes, {each.commits} commits; {each.runs} runs, {each.events} events"
     yield f"  reach       {each.reach}"

@@ -218,6 +218,8 @@ class DeploymentVerified(Answer, frozen=True, kw_only=True):
     epoch: int = 1
     signers: tuple[str, ...] = ()
     """Fingerprints of all keys that signed, where there was more than one: each named by the one before."""
+    earlier: tuple[str, ...] = ()
+    """Of keys that signed before a restore elsewhere, which named nobody."""
     faults: tuple[Finding, ...] = ()
 
 

@@ -148,6 +148,7 @@ def _checked(repository: Path, key: PublicKey | None, expected: tuple[Expected, 
         events=report.events,
         epoch=report.epoch,
         signers=report.signers,
+        earlier=report.earlier,
         reach=report.reach,
         faults=tuple(Finding(commit=fault.commit, path=fault.path, fault=fault.what) for fault in report.faults),
     )
