@@ -3,6 +3,7 @@
     python -m benchmarks.torture [--seconds N] [--seed S] [--folder DIR]
 
 A real host takes mail from three senders, while it and its child are killed at random, its disk is full now and then,
+after some of its deaths what a power cut would have left is looked at,
 git collects, repacks, clones and checks its repository, and readers look at it from outside. Then it may come to its
 end in peace, and what lies on the disk is held against all that was promised. Exit 0: nothing was broken.
 """

@@ -1,4 +1,4 @@
-"""A world without mercy around one real host: senders, kills, a full disk, stock git, readers; seeded, for any time.
+"""A world without mercy around one real host: senders, kills, power cuts, a full disk, stock git, readers; seeded.
 
 ``Torture.run`` lets it go on for so many seconds, then lets everything come to its end in peace; ``torture_check`` says
 whether all promises were kept. The seed decides what each of the threads does; when it comes to do it is the machine's.
@@ -22,6 +22,7 @@ from waypost.cli.client import Client, Said
 from waypost.host.answers import MailTaken, Runs
 from waypost.host.datadir import DataDir
 from waypost.host.errors import HostError, NoHost, Unanswered
+from waypost.testing.disks import power_cut
 from waypost.testing.mortal import MortalHost, Place, Stuck, workers_of
 from waypost.testing.stores import git
 
@@ -88,6 +89,7 @@ class Tally:
     full: int = 0
     gits: int = 0
     reads: int = 0
+    cuts: int = 0
     broken: list[str] = field(default_factory=list)
     """What a reader or git found wrong on the way."""
 
@@ -95,7 +97,8 @@ class Tally:
         """One line for people."""
         return (
             f"{len(self.sent)} acknowledgements, {self.kills} hosts and {self.child_kills} children killed, "
-            f"{self.lives} lives, {self.full} times full, {self.gits} runs of git, {self.reads} looks from outside"
+            f"{self.lives} lives, {self.full} times full, {self.gits} runs of git, {self.reads} looks from outside, "
+            f"{self.cuts} power cuts"
         )
 
 
@@ -107,7 +110,9 @@ class Torture:
         self.tally = Tally()
         self._folder, self._seed = folder, seed
         self._over = threading.Event()
-        self._full = folder / "disk-is-full"
+        self._full, self._record = folder / "disk-is-full", folder / "durable"
+        self._still = threading.Lock()
+        """Held by who changes the repository's files by stock git, and by who copies them."""
         self._host: MortalHost | None = None
         self._place = Place(
             folder / "data", folder / "flow.py", {**os.environ, "BOOKS": str(self.books)}, folder / "stderr"
@@ -156,13 +161,15 @@ class Torture:
 
     # --- the host ---
 
-    def _keep(self, _rng: random.Random, _number: int) -> None:
-        """Start the host again whenever it is dead."""
+    def _keep(self, rng: random.Random, _number: int) -> None:
+        """Start the host again whenever it is dead; before that, see now and then what a power cut would have left."""
         while not self._over.wait(0.02):
             host = self._host
             if host is None or not host.alive:
                 if host is not None:
                     self._buried(host)
+                    if rng.random() < 0.5:  # noqa: PLR2004 - a coin
+                        self._cut_power()
                 self._host = self._start()
         host = self._host
         if host is not None:
@@ -171,7 +178,8 @@ class Torture:
 
     def _start(self) -> MortalHost:
         self.tally.lives += 1
-        return MortalHost(self._place, ("--limits", LIMITS, "--full-while", str(self._full)))
+        options = ("--limits", LIMITS, "--full-while", str(self._full), "--record", str(self._record))
+        return MortalHost(self._place, options)
 
     def _buried(self, host: MortalHost) -> None:
         status = host.end()
@@ -179,6 +187,16 @@ class Torture:
         full = any(os.strerror(errno.ENOSPC) in line for line in host.lines)
         if status != -signal.SIGKILL and not (full and status == 1):
             raise Stuck(f"the host ended by itself, with status {status}: {host.lines[-10:]}")
+
+    def _cut_power(self) -> None:
+        """Nobody writes now: what was acknowledged must be in what syncs have made durable."""
+        known, cut = self._known(), self._folder / "cut.git"
+        if known:
+            with self._still:
+                power_cut(self.repository, self._record, cut)
+            self._holds(cut, known, "a power cut would have taken")
+            shutil.rmtree(cut)
+            self.tally.cuts += 1
 
     def _come_to_an_end(self) -> None:
         host = self._start()
@@ -230,9 +248,11 @@ class Torture:
                 continue
             match rng.choice(("gc", "repack", "clone", "fsck")):
                 case "gc":
-                    git(self.repository, "gc", "--quiet", "--prune=now", check=False)
+                    with self._still:
+                        git(self.repository, "gc", "--quiet", "--prune=now", check=False)
                 case "repack":
-                    git(self.repository, "repack", "-a", "-d", "-q", check=False)
+                    with self._still:
+                        git(self.repository, "repack", "-a", "-d", "-q", check=False)
                 case "clone":
                     git(self._folder, "clone", "-q", "--mirror", "--no-local", str(self.repository), str(clone))
                     self._sound(clone)
@@ -254,16 +274,22 @@ class Torture:
     def _look(self, rng: random.Random, _number: int) -> None:
         """Read from outside, whether or not a host lives: what was acknowledged before is there."""
         while not self._over.wait(rng.uniform(0.3, 2.0)):
-            known = {sent.arrival: sent.run for sent in list(self.tally.sent)}
-            if not known:
-                continue
-            reader = Reader.open(self.repository, PublicKey.load(self.data.public_key))
-            found = {line.entry.arrival: line.entry.run for line in reader.queue(consumed=True)}
-            lost = {arrival: run for arrival, run in known.items() if found.get(arrival) != run}
-            if lost:
-                self.tally.broken.append(f"a reader doesn't find what was acknowledged: {lost}")
-                self._over.set()
-            self.tally.reads += 1
+            known = self._known()
+            if known:
+                self._holds(self.repository, known, "a reader doesn't find")
+                self.tally.reads += 1
+
+    def _known(self) -> dict[int, str]:
+        """What has been acknowledged by now: run by arrival."""
+        return {sent.arrival: sent.run for sent in list(self.tally.sent)}
+
+    def _holds(self, repository: Path, known: dict[int, str], words: str) -> None:
+        reader = Reader.open(repository, PublicKey.load(self.data.public_key))
+        found = {line.entry.arrival: line.entry.run for line in reader.queue(consumed=True)}
+        lost = {arrival: run for arrival, run in known.items() if found.get(arrival) != run}
+        if lost:
+            self.tally.broken.append(f"{words} what was acknowledged: {lost}")
+            self._over.set()
 
     # --- who writes to it ---
 
