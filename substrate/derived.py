@@ -74,7 +74,7 @@ class DerivedFile:
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
         """Open or make it; None keeps it in memory. A ``fresh`` one is to be filled, and then to be synced."""
-        self.path = path
+        self.path, self._fresh = path, fresh
         if path is not None:
             path.parent.mkdir(mode=0o700, exist_ok=True)
         self._base = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
@@ -197,7 +197,8 @@ class DerivedFile:
             "insert or replace into run values(?, ?, ?, ?, ?)",
             (ordinal, card.run, _stage(known), root, cards.encode(card)),
         )
-        execute("delete from deadline where run = ?", (card.run,))
+        if not self._fresh:
+            execute("delete from deadline where run = ?", (card.run,))
         if known is not None:
             self._base.executemany(
                 "insert into deadline values(?, ?, ?, ?)",

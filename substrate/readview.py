@@ -74,7 +74,10 @@ class ReadView:
     def read(self, path: str) -> bytes | None:
         """A file's bytes; None where there is no file. Raises Damaged."""
         oid = self._trees.blob(path)
-        return None if oid is None else self.object(Kind.BLOB, oid)
+        if oid is None:
+            return None
+        found = self._overlay.get(oid)
+        return self._objects.file(path, oid) if found is None else found[1]
 
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory (``""`` is the root); empty where there is none."""

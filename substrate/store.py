@@ -216,7 +216,7 @@ class Store:
         if oid is None:
             return None
         data = self._journals.blob(oid)
-        return self._objects.read(Kind.BLOB, oid) if data is None else data
+        return self._objects.file(path, oid) if data is None else data
 
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory (``""`` is the root) as of the last commit; empty where there is none."""

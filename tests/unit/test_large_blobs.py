@@ -43,7 +43,7 @@ def test_a_large_blob_is_read_whole_from_whichever_pack_has_it(repository: Path,
     """Stored as it is or compressed, in the first pack or the last."""
     oid = object_id(Kind.BLOB, BLOBS[name])
     assert read_large(packs(repository), oid, len(BLOBS[name])) == BLOBS[name]
-    assert SealedObjects(str(repository / "objects")).read(Kind.BLOB, oid) == BLOBS[name]
+    assert SealedObjects(str(repository / "objects")).file(name, oid) == BLOBS[name]
 
 
 def test_what_is_not_there_or_of_another_size_is_not_found(repository: Path, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_pack_of_gits_own_making_is_read_too(repository: Path, tmp_path: Path)
     git(tmp_path, "clone", "--bare", "-q", f"file://{repository}", str(clone))
     git(clone, "repack", "-a", "-d", "-f", "-q")
     objects = SealedObjects(str(clone / "objects"))
-    for data in BLOBS.values():
-        assert objects.read(Kind.BLOB, object_id(Kind.BLOB, data)) == data
+    for name, data in BLOBS.items():
+        assert objects.file(name, object_id(Kind.BLOB, data)) == data
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "index"])
@@ -88,9 +88,9 @@ def test_a_large_blob_that_is_damaged_is_never_handed_out(repository: Path, tmp_
         (copy / "pack" / file.name).write_bytes(raw)
     assert read_large(str(copy / "pack"), oid, len(BLOBS[name])) is None
     with pytest.raises(Damaged):
-        SealedObjects(str(copy)).read(Kind.BLOB, oid)
+        SealedObjects(str(copy)).file(name, oid)
 
 
 def test_small_blobs_are_left_to_libgit2(repository: Path) -> None:
     """They are read as before."""
-    assert SealedObjects(str(repository / "objects")).read(Kind.BLOB, object_id(Kind.BLOB, SMALL)) == SMALL
+    assert SealedObjects(str(repository / "objects")).file("small", object_id(Kind.BLOB, SMALL)) == SMALL
