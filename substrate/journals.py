@@ -134,8 +134,8 @@ class Journals:
     def _move(self, head: str) -> None:
         if not self._held:
             return
-        if self._note is not None:
-            self._note()
+        if not self._noted():
+            return
         if not move_ref(self._disk, self._folder, self.ref, head):
             self._say_locked()
             return
@@ -143,6 +143,18 @@ class Journals:
         for path in self._held:
             self._disk.unlink(path)
         self._held.clear()
+
+    def _noted(self) -> bool:
+        """Have the newest durable head noted outside; False where the disk there has no space for it."""
+        try:
+            if self._note is not None:
+                self._note()
+        except OSError as full:
+            if full.errno not in _FULL:
+                raise
+            _log.warning("%s: no space to note how far it has got; the seal waits", self._folder.path)
+            return False
+        return True
 
     def _say_locked(self) -> None:
         """Once for each lock: a seal is tried again and again, and nobody but a person can tell a dead holder."""

@@ -100,18 +100,24 @@ def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
 
 
 def test_a_restore_that_is_killed_leaves_nothing_that_a_host_would_start(tmp_path: Path) -> None:
-    """SIGKILL in the very middle: git has fetched, and the program that asked it is gone. The same command ends it."""
+    """SIGKILL in the very middle: git has fetched, and the program that asked it is gone. The same command ends it.
+
+    So it is with a backup: half of one never has its name.
+    """
     file, old, new, ledger = (tmp_path / name for name in ("asking.py", "old", "new", "ledger"))
     file.write_text(WORKFLOW)
     with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
         host.send(ADDRESS, MAIL % (b"first", b"first"))
         host.wait_for("waits for boss@example.com")
-    assert verb("backup", "asking", str(tmp_path / "box"), data=old).status == 0
     fake, real = tmp_path / "bin" / "git", shutil.which("git")
     fake.parent.mkdir()
     fake.write_text(f'#!/bin/sh\n{real} "$@"\nkill -9 $PPID\n')
     fake.chmod(0o755)
-    killed = waypost("restore", str(tmp_path / "box"), data=new, env={"PATH": f"{fake.parent}:/usr/bin:/bin"})
+    path = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    assert waypost("backup", "asking", str(tmp_path / "box"), data=old, env=path).returncode == -9
+    assert not (tmp_path / "box").exists()
+    assert verb("backup", "asking", str(tmp_path / "box"), data=old).status == 0
+    killed = waypost("restore", str(tmp_path / "box"), data=new, env=path)
     assert killed.returncode == -9
     assert not list((new / "repos").iterdir())
     assert verb("runs", data=new).out.splitlines()[1:] == []
@@ -134,7 +140,7 @@ def test_a_killed_hosts_data_is_backed_up_and_a_mirror_is_enough(tmp_path: Path)
     assert made.status == 0, made.err
     assert "1 mails from the spool" in made.out
     git(tmp_path, "clone", "-q", "--bare", str(old / "repos" / "asking.git"), str(tmp_path / "mirror"))
-    for number, source in enumerate(([str(tmp_path / "box")], ["--from", str(tmp_path / "mirror")])):
+    for number, source in enumerate(([str(tmp_path / "box")], ["--from", f"file://{tmp_path}/mirror"])):
         new = tmp_path / f"new{number}"
         restored = verb("restore", *source, data=new)
         assert restored.status == 0, restored.err

@@ -1,6 +1,7 @@
 """How far a repository had got is known outside of it: a start refuses a history in which that isn't."""
 
 import contextlib
+import errno
 import os
 import shlex
 import shutil
@@ -246,3 +247,35 @@ def test_only_what_is_durable_is_noted(house: House) -> None:
     names = [operation for operation, path in passed.passed if path.endswith(("r.new", "recovered.pack", "r.json"))]
     assert names.index("sync") < names.index("write-file")
     assert noted != read_note(house.note)
+
+
+def test_no_space_for_the_note_is_no_reason_to_stop(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """It may lie on another disk than the repository: the seal waits, and writing goes on until there is space."""
+
+    class Full(Disk):
+        full = True
+
+        def point(self, operation: str, path: str) -> None:
+            super().point(operation, path)
+            if self.full and operation == "write-file" and path.endswith("r.new"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    disk = Full()
+    disk.full = False
+    store = house.start(disk)
+    disk.full = True
+    for name in ("a", "b"):
+        put(store, {f"grants/{name}.json": b"{}"})
+        store.seal()
+    assert store.unsealed
+    assert "no space to note" in caplog.text
+    before = read_note(house.note)
+    assert before is not None
+    assert git(house.path, "rev-parse", "log").strip() == before.head
+    disk.full = False
+    store.seal()
+    assert not store.unsealed
+    store.close()
+    after = read_note(house.note)
+    assert after is not None
+    assert after.flush == before.flush + 2
