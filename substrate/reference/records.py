@@ -20,6 +20,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 LATEST = 4_102_444_800_000
 """Unix ms of the year 2100: a time beyond it is none."""
+_COUNT = 1 << 31
 GRANTS = 1024 * 1024
 """Bytes of a grants.json."""
 
@@ -38,9 +39,9 @@ class Told:
         return clean(self.fields.get(name))
 
     def number(self, name: str) -> int:
-        """A field that is a whole number; 0 where it is none."""
+        """A field that is a whole number from 0; 0 where it is none, or more than a try's number could be."""
         value = self.fields.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else 0
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _COUNT else 0
 
     def inner(self, name: str, key: str) -> Json:
         """``fields[name][key]``; None where there is none."""

@@ -124,9 +124,10 @@ class Transcript:
         ledger = fold.ledger(log.known.run)
         open_waits = () if ledger is None else ledger.waits
         waits = ", ".join(name for name, call in self._names.waits.items() if call in open_waits) or "no mail"
-        why = f"the run was live where it was imported from, and waited for {waits}; its program can't go on here"
-        failed = ev.RunFailed(error=ev.Fault(type="Imported", message=words.text(why)))
-        self._take(log, (failed,), self._at, None)
+        waited = f"the run was live where it was imported from, and waited for {words.line(waits)}"
+        error = ev.Fault(type="Imported", message=f"{waited}; its program can't go on here")
+        taken = self._take(log, (ev.RunFailed(error=error),), self._at, None)
+        assert taken, "every live run may fail"
 
     # --- what lay there -----------------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from waypost.model import run as fold
 from waypost.model.ids import CallId, is_sha256
 from waypost.model.limits import Limits
 
-LINE, TEXT = 1000, 262_144
-"""Characters of a name and of a message that an event of ours may have."""
+LINE, TEXT = 1000, 131_072
+"""Characters of a name that an event of ours may have; bytes of a message, so that it fits even if all is escaped."""
 _INLINE, _BLOB = "inline:", "blob:"
 
 
@@ -151,8 +151,8 @@ def line(name: str) -> str:
 
 
 def text(words: str) -> str:
-    """A message, cut to what an event's text may have."""
-    return words[:TEXT]
+    """A message, cut so that it fits into an event."""
+    return words.encode()[:TEXT].decode(errors="ignore")
 
 
 def _one(event: ev.AnyEvent) -> Said:

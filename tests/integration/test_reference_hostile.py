@@ -105,23 +105,31 @@ def test_a_mail_that_a_run_was_given_without_waiting_for_it_goes_to_no_other(tmp
     assert (done.queued, done.filed) == (0, 1)
 
 
-def test_an_event_that_is_too_long_for_ours_is_kept_in_the_old_log(tmp_path: Path) -> None:
-    """A message may have 262,144 characters here, and an event 1 MiB: four bytes each are too many."""
+def test_names_and_messages_that_are_too_long_for_ours_are_cut_and_lie_whole_in_the_old_log(tmp_path: Path) -> None:
+    """An event has at most 1 MiB here, also where each character of a message takes six bytes in JSON."""
     failed = {"error": {"message": "\U0001f600" * 300_000, "code": "E" * 2000}, "retriesExhausted": True}
     log = [
         STARTED,
         made.event(2, "StepStarted", stepId="s" * 5000, attempt=1, input={"ref": "inline:1"}),
         made.event(3, "StepFailed", stepId="s" * 5000, attempt=1, **failed),
-        made.event(4, "RunFailed", error={"message": "x" * 300_000}),
-        made.event(5, "StepStarted", stepId="late", attempt=1, input={"ref": "inline:1"}),
+        made.event(4, "SignalAwaited", stepId="s", signalName="\U0001f600" * 300_000, parkKind="input"),
+        made.event(5, "RunFailed", error={"message": "\x01" * 300_000}),
+        made.event(6, "StepStarted", stepId="late", attempt=1, input={"ref": "inline:1"}),
     ]
     done, found = imported(tmp_path, made.sealed("a", log), made.queued("z@x", made.BEGAN, made.mail("z@x")))
     events = [ev.decode(raw) for raw in found.page(RunId(done.runs[0].run), limit=1 << 30).events]
     kinds = [ev.kind(each) for each in events if each.original]
-    assert kinds == ["RunStarted", "StepStarted", "Foreign", "RunFailed"]
+    assert kinds == ["RunStarted", "StepStarted", "StepFailed", "SignalAwaited", "RunFailed"]
     assert isinstance(events[-1], ev.RunFailed)
-    assert len(events[-1].error.message) == 262_144
+    assert len(events[-1].error.message) == 131_072
     assert any("after the run's end" in left.why for left in done.left)
+    live = tmp_path / "live"
+    live.mkdir()
+    done, found = imported(live, made.sealed("a", log[:4]), made.queued("z@x", made.BEGAN, made.mail("z@x")))
+    last = ev.decode(found.page(RunId(done.runs[0].run), limit=1 << 30).events[-1])
+    assert isinstance(last, ev.RunFailed)
+    assert last.error.type == "Imported"
+    assert "can't go on here" in last.error.message
 
 
 def test_an_address_that_none_can_have_here_must_be_replaced(tmp_path: Path) -> None:

@@ -102,6 +102,13 @@ def test_a_retry_has_a_beginning_of_its_own_here() -> None:
     assert isinstance(log.known.run, fold.Ended)
 
 
+def test_a_try_of_any_number_is_recorded_somehow() -> None:
+    """A number that no machine word holds would end in an exception of a library."""
+    for attempt in (10**30, -(10**30), 2**63, 1.5, "1", None):
+        events, _ = written(told(2, "StepStarted", stepId="s", attempt=attempt, input={"ref": "inline:1"}))
+        assert kinds(events) == ["StepStarted"]
+
+
 def test_a_wait_for_mail_is_one_and_its_second_record_changes_nothing() -> None:
     """There each answer is recorded twice, by two writers; a mail is taken in once."""
     wait = told(3, "SignalAwaited", stepId="s", signalName="__signal__:c", parkKind="input", timeoutAt=time_of(30))
@@ -155,6 +162,8 @@ STEP = told(2, "StepStarted", stepId="s", attempt=1, input={"ref": "inline:null"
         told(3, "StepCompleted", stepId="s", attempt=7, output={"ref": "inline:1"}),
         told(3, "StepCompleted", stepId="t", attempt=1, output={"ref": "inline:1"}),
         told(3, "AttemptScheduled", stepId="s", nextAttempt=2, timerId="t"),
+        told(3, "StepCompleted", stepId="s", attempt=10**30, output={"ref": "inline:[1]x"}),
+        told(3, "AttemptScheduled", stepId="s", nextAttempt=10**30, timerId="t"),
         told(3, "TimerSet", timerId="t"),
         told(3, "TimerSet", timerId="t", fireAt=1e300),
         told(3, "TimerFired", timerId="t"),
@@ -166,7 +175,7 @@ STEP = told(2, "StepStarted", stepId="s", attempt=1, input={"ref": "inline:null"
         told(3, "Something else"),
         told(3, "\ud800", stepId="\udc00" * 5000),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_what_has_no_word_or_may_not_follow_is_only_said_to_have_been(raw: bytes) -> None:
     """Total: whatever an event of theirs holds, there is one of ours, and the log goes on from a legal state."""
