@@ -5,7 +5,7 @@ a test are read by the same lines. What is handed out are the stored bytes, unch
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -107,10 +107,11 @@ def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
 
     Raises Damaged where a file of the log is missing.
     """
-    if is_sealed(tree, run):
+    names = tree.entries(layout.events_dir(run))
+    if not names and is_sealed(tree, run):  # what has a tail isn't sealed: the seal takes it away
         yield from sealed_events(tree, run)[after:]
         return
-    folded = folded_events(tree, run)
+    folded = _before(names)
     first = after - after % layout.FAN + 1
     while first <= folded:
         lines = _lines(tree, layout.segment_path(run, first))
@@ -120,7 +121,7 @@ def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
             )
         yield from lines[max(0, after - first + 1) :]
         first += layout.FAN
-    for name in tree.entries(layout.events_dir(run)):
+    for name in names:
         if layout.parse_number(name.removesuffix(".json")) > after:
             yield stored(tree, f"{layout.events_dir(run)}/{name}")
 
@@ -133,8 +134,7 @@ def tail(tree: Tree, run: RunId, known: Known) -> list[tuple[str, bytes]]:
 
 def folded_events(tree: Tree, run: RunId) -> int:
     """How many events of a live run lie in segments: the first event of the tail tells, or the last segment."""
-    names = tree.entries(layout.events_dir(run))
-    return layout.parse_number(names[0].removesuffix(".json")) - 1 if names else 0
+    return _before(tree.entries(layout.events_dir(run)))
 
 
 def stored(tree: Tree, path: str) -> bytes:
@@ -248,7 +248,12 @@ def load_on(
         note(event)
     if not seq:
         return ABSENT
-    return Known(state, seq, prev, 0 if is_sealed(tree, run) else folded_events(tree, run), changed)
+    return Known(state, seq, prev, folded_events(tree, run), changed)
+
+
+def _before(names: Sequence[str]) -> int:
+    """How many events come before those in a tail with these files."""
+    return layout.parse_number(names[0].removesuffix(".json")) - 1 if names else 0
 
 
 def _fitting(raws: Iterable[bytes], limit: int) -> tuple[bytes, ...]:
