@@ -89,7 +89,7 @@ def _built(path: Path | None, tree: Rooted, repository: str) -> DerivedFile:
     aside = None if path is None else path.with_name(path.name + ".new")
     if aside is not None:
         aside.unlink(missing_ok=True)
-    file = DerivedFile(aside, fresh=True)
+    file = DerivedFile(aside, fresh=aside is not None)
     try:
         file.put(_told(file, tree, _counted(path, _all(tree), count), lambda _run: None), stamp_of(tree, repository))
     except BaseException:

@@ -12,6 +12,7 @@ id), each open deadline, and the stamp. ``ahead_*`` is set while cards of a newe
 import heapq
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -73,11 +74,14 @@ class DerivedFile:
     """The file of one repository, open. Every method may raise DerivedFailed."""
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
-        """Open or make it; None keeps it in memory. A ``fresh`` one is to be filled, and then to be synced."""
+        """Open or make it; None keeps it in memory. A ``fresh`` one is to be filled, synced and opened again."""
         self.path, self._fresh = path, fresh
         if path is not None:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-        self._base = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
+        try:
+            self._base = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
+        except sqlite3.Error as failure:
+            raise DerivedFailed(str(path), str(failure)) from failure
         try:
             self._base.execute(f"pragma cache_size=-{_CACHE_KIB}")
             if fresh:
@@ -98,10 +102,11 @@ class DerivedFile:
         self._base.close()
 
     def discard(self) -> None:
-        """Let go of it for good: it is built again by whoever opens it next."""
+        """Let go of it for good: it is built again by whoever opens it next, or done without if it can't be removed."""
         self._base.close()
         if self.path is not None:
-            remove(self.path)
+            with suppress(OSError):
+                remove(self.path)
 
     # --- what it knows -----------------------------------------------------------------------------------------------
 

@@ -229,10 +229,22 @@ def test_a_history_that_was_set_back_while_its_objects_are_still_there_is_notice
     world.check()
 
 
-def test_where_the_disk_allows_no_index_it_is_kept_in_memory(world: World) -> None:
+def in_place_of_the_folder(file: Path) -> None:
+    """Somebody made a file where the folder was."""
+    shutil.rmtree(file.parent)
+    file.parent.write_text("in the way", encoding="utf-8")
+
+
+def in_place_of_the_file(file: Path) -> None:
+    """A folder, for one: SQLite can't open it, and it can't be removed as a file."""
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("hinder", [in_place_of_the_folder, in_place_of_the_file])
+def test_where_the_disk_allows_no_index_it_is_kept_in_memory(world: World, hinder: Callable[[Path], None]) -> None:
     """A start doesn't fail for want of what can be derived."""
-    shutil.rmtree(world.file.parent)
-    world.file.parent.write_text("in the way", encoding="utf-8")
+    hinder(world.file)
     index = Index.open(world.file, world.store, ADDRESS, DEFAULT, REPOSITORY)
     assert told(world.store, index) == told(world.store, Index.open(None, world.store, ADDRESS, DEFAULT, REPOSITORY))
 
@@ -269,9 +281,10 @@ def test_a_reader_takes_only_cards_that_prove_themselves(world: World, tmp_path:
     assert "a byte too many in each card" not in used
 
 
-def test_settling_changes_no_answer(world: World) -> None:
+@pytest.mark.parametrize("kept", ["in the file", "in memory"])
+def test_settling_changes_no_answer(world: World, kept: str) -> None:
     """What is in memory and what is in the index are one: asked before, between two portions and after."""
-    index = Index(world.store, ADDRESS, DEFAULT, world.open(world.file))
+    index = Index(world.store, ADDRESS, DEFAULT, world.open(world.file if kept == "in the file" else None))
     world.desk.index = index
     world.go_on()
     world.desk.check()
