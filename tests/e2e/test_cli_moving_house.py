@@ -119,6 +119,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_a_host_would_start(tmp_pat
     assert verb("backup", "asking", str(tmp_path / "box"), data=old).status == 0
     killed = waypost("restore", str(tmp_path / "box"), data=new, env=path)
     assert killed.returncode == -9
+    assert (new / "restoring").exists()
     assert not list((new / "repos").iterdir())
     assert verb("runs", data=new).out.splitlines()[1:] == []
     assert verb("restore", str(tmp_path / "box"), data=new).status == 0

@@ -28,7 +28,7 @@ from waypost.host.keeping_errors import (
     NotSound,
 )
 from waypost.host.restore import restore
-from waypost.testing.disks import Died, DyingDisk
+from waypost.testing.disks import Died, DyingDisk, HookedDisk
 from waypost.testing.stores import fresh_store, fsck, git, put
 
 NAME = "test"
@@ -165,6 +165,27 @@ def test_an_older_backup_over_a_repository_that_was_lost_says_what_is_missing(da
     assert decode_epoch(store.read(layout.EPOCH) or b"").lost == lost
     store.close()
     assert verify(data.repo(NAME), SigningKey.load(data.signing_key).public).sound
+
+
+def test_a_death_on_the_way_to_the_new_note_is_no_rollback(data: DataDir, tmp_path: Path) -> None:
+    """The name is given, and the note still speaks of what was lost: the epoch's record answers for it."""
+    made = backed_up(data, tmp_path / "b.waypost")
+    store = opened(data)
+    put(store, {"grants/c.json": b"{}"})
+    store.close()
+    shutil.rmtree(data.repo(NAME))
+    counted = HookedDisk()
+    restore(Path(shutil.copytree(data.path, tmp_path / "counted")), file=made.path, disk=counted)
+    named = 0
+    for at in range(counted.points - 8, counted.points + 1):
+        copy = DataDir(Path(shutil.copytree(data.path, tmp_path / str(at))))
+        with pytest.raises(Died):
+            restore(copy.path, file=made.path, disk=DyingDisk(at))
+        named += copy.repo(NAME).exists()
+        if not copy.repo(NAME).exists():
+            restore(copy.path, file=made.path)
+        opened(copy).close()
+    assert 2 < named < 9
 
 
 def test_a_damaged_repository_is_neither_backed_up_nor_restored(data: DataDir, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ beside keys that others can read; and what can't be used is refused in words bef
 import json
 import os
 import secrets
+import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,11 @@ class DataDir:
         """How far a deployment's repository had got: noted here because it must not lie in the repository."""
         return self.path / "heads" / f"{deployment}.json"
 
+    @property
+    def restoring(self) -> Path:
+        """What a restore has unpacked and not installed yet; after a kill it is nobody's."""
+        return self.path / "restoring"
+
     def spool(self, deployment: str) -> Path:
         """Maildir of mail that was sent while no host ran."""
         return self.path / "spool" / deployment
@@ -176,7 +182,8 @@ def refuse_unfinished(data: DataDir) -> None:
 
 
 def lay_out(data: DataDir) -> None:
-    """Make what is missing; to be called under the lock. Raises NotWritable."""
+    """Make what is missing, and clear away what a killed restore left; under the lock only. Raises NotWritable."""
+    shutil.rmtree(data.restoring, ignore_errors=True)
     try:
         maildir = (data.out / "tmp", data.out / "new", data.out / "cur")
         for folder in (data.keys, data.repos, data.logs, data.path / "spool", data.out, *maildir):

@@ -208,9 +208,8 @@ def _begin(repository: Path, ours: SigningKey, heads: Heads, disk: Disk) -> Note
 
 @contextmanager
 def _aside(data: DataDir) -> Iterator[Path]:
-    """A folder on the same file system, empty; what a killed restore left in it goes first."""
-    aside = data.path / "restoring"
-    shutil.rmtree(aside, ignore_errors=True)
+    """A folder on the same file system, empty: what a killed restore left in it has gone with ``lay_out``."""
+    aside = data.restoring
     aside.mkdir(0o700)
     try:
         yield aside
