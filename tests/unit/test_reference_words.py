@@ -7,60 +7,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from substrate.reference import words
 from substrate.reference.errors import Unreadable
-from substrate.reference.log import NewLog
 from substrate.reference.rebuilt import MARK, rebuilt
 from substrate.reference.records import moment, read_envelope, read_event, read_grants
-from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import Generation, RunId
-from waypost.model.imported import Imported
-from waypost.model.limits import DEFAULT
 from waypost.model.mail import malformed, scan
 from waypost.model.times import unstamp
-from waypost.testing.reference import event, payload
+from waypost.testing.reference import MAIL, event, payload, written
 from waypost.testing.reference import moment as time_of
 
-RUN = RunId("run_1_0123456789abcdef")
 HASH = "0" * 64
-MAIL = ev.Mailed(arrival=2, id="<b@x>", sha256=HASH, sender="ann@example.com")
 
 
 def told(seq: int, kind: str, **fields: Any) -> bytes:
     return event(seq, kind, **fields)
-
-
-def written(*raws: bytes, stored: frozenset[str] = frozenset()) -> tuple[list[ev.AnyEvent], NewLog]:
-    """These events behind a RunStarted, each in our words or as a Foreign one; and the log that they make."""
-    imported = Imported(system="interchange", run="r", commit="0" * 40)
-    started = ev.RunStarted(
-        mail=MAIL,
-        definition=HASH,
-        code=HASH,
-        python="",
-        waypost="",
-        generation=Generation(0),
-        grants=HASH,
-        origin=HASH,
-        imported=imported,
-    )
-    log, names = NewLog(RUN, Known(fold.Absent(), prev=HASH), DEFAULT), words.Names()
-    assert log.add((started,), 0, None)
-    made: list[ev.AnyEvent] = []
-    for raw in raws:
-        each = read_event("e", raw)
-        ledger = fold.ledger(log.known.run)
-        assert ledger is not None
-        mail = MAIL if words.awaited(each, ledger, names) else None
-        said = words.said(each, ledger, names, each.time() or 0, mail, stored, DEFAULT)
-        recorded = log.add(said.events, each.time() or 0, HASH) if said.events else None
-        if recorded is None:
-            recorded = log.add((words.foreign(each),), each.time() or 0, HASH)
-        assert recorded is not None
-        made += [one.event for one in recorded]
-    return made, log
 
 
 def kinds(events: list[ev.AnyEvent]) -> list[str]:

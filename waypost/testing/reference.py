@@ -1,7 +1,7 @@
 """Repositories as the reference system writes them, made here: for the import's tests.
 
 A repository is two branches of plain files; ``Reference`` writes each commit of them through libgit2. The helpers make
-the records that such a repository is made of, as that system spells them.
+the records that such a repository is made of, as that system spells them; ``written`` says what becomes of events.
 """
 
 import base64
@@ -13,8 +13,20 @@ from urllib.parse import quote
 
 import pygit2
 
+from substrate.reference import words
+from substrate.reference.log import NewLog
+from substrate.reference.records import read_event
+from substrate.runlog import Known
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import Generation, RunId
+from waypost.model.imported import Imported
+from waypost.model.limits import DEFAULT
+
 ADDRESS = "run_dep@bench.example"
 BEGAN = 1_790_000_000_000
+RUN = RunId("run_1_0123456789abcdef")
+MAIL = ev.Mailed(arrival=2, id="<b@x>", sha256="0" * 64, sender="ann@example.com")
 _AUTHOR = pygit2.Signature("interchange-hub", "hub@interchange.local", 1_790_000_000, 0)
 
 
@@ -69,6 +81,37 @@ def one_a_file(run: str, events: Sequence[bytes]) -> dict[str, bytes]:
 def sealed(run: str, events: Sequence[bytes]) -> dict[str, bytes]:
     """A run's log in one file."""
     return {f"runs/{run}/events.jsonl": b"".join(raw + b"\n" for raw in events)}
+
+
+def written(*raws: bytes, stored: frozenset[str] = frozenset()) -> tuple[list[ev.AnyEvent], NewLog]:
+    """These events behind a RunStarted, each in our words or as a Foreign one; and the log that they make."""
+    imported = Imported(system="interchange", run="r", commit="0" * 40)
+    started = ev.RunStarted(
+        mail=MAIL,
+        definition="0" * 64,
+        code="0" * 64,
+        python="",
+        waypost="",
+        generation=Generation(0),
+        grants="0" * 64,
+        origin="0" * 64,
+        imported=imported,
+    )
+    log, names = NewLog(RUN, Known(fold.Absent(), prev="0" * 64), DEFAULT), words.Names()
+    assert log.add((started,), 0, None)
+    made: list[ev.AnyEvent] = []
+    for raw in raws:
+        each = read_event("e", raw)
+        ledger = fold.ledger(log.known.run)
+        assert ledger is not None
+        mail = MAIL if words.awaited(each, ledger, names) else None
+        said = words.said(each, ledger, names, each.time() or 0, mail, stored, DEFAULT)
+        recorded = log.add(said.events, each.time() or 0, "0" * 64) if said.events else None
+        if recorded is None:
+            recorded = log.add((words.foreign(each),), each.time() or 0, "0" * 64)
+        assert recorded is not None
+        made += [one.event for one in recorded]
+    return made, log
 
 
 def mail(name: str, *, answers: str | None = None, text: str = "hello") -> bytes:
