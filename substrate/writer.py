@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from substrate import layout, questions
+from substrate import layout
 from substrate import state as files
+from substrate.deciding import decided, told
 from substrate.disk import Disk
 from substrate.drops import Drops
 from substrate.effects import Again, Effect, To, Wake, answered
@@ -55,7 +56,7 @@ from substrate.messages import (
     TakeUp,
     Withheld,
 )
-from substrate.operations import Change, Context, Hold, Settled, decide
+from substrate.operations import Change, Context, Hold, Settled
 from substrate.operations.sealing import seal_run
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
@@ -143,7 +144,7 @@ class Writer:
         result: Result
         match what:
             case ReadLog() | ReadBlob() | ReadRuns() | ReadDeadlines() | ReadHold() | ReadRejected():
-                value = questions.answer(self._index, what)
+                value = told(self._index, what)
                 result = value if isinstance(value, Refused) else Done(self._position, value)
             case ReadSealed():
                 yield from self.seal(now)
@@ -151,18 +152,18 @@ class Writer:
             case _ if (reason := self._withholds(what)) is not None:
                 result = Withheld(reason)
             case _:
-                decided = decide(self._index, what, self._context(now))
-                match decided:
+                verdict = decided(self._index, what, self._context(now))
+                match verdict:
                     case Change():
-                        broken = yield from self._commit(decided, now)
-                        result = broken or Done(self._position, decided.value)
+                        broken = yield from self._commit(verdict, now)
+                        result = broken or Done(self._position, verdict.value)
                     case Settled():
-                        result = Done(self._position, decided.value)
+                        result = Done(self._position, verdict.value)
                     case Hold():
-                        self._index.hold(decided)
+                        self._index.hold(verdict)
                         result = Done(self._position)
-                    case Refused():
-                        result = decided
+                    case Refused() | Withheld():
+                        result = verdict
         if submit.stage is Stage.COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
             yield from answered(to, result)
         else:
