@@ -20,7 +20,7 @@ from substrate.messages import (
 )
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
-from waypost.model.limits import DEFAULT
+from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START as MORNING
 from waypost.testing.paper import Paper
@@ -33,9 +33,11 @@ HOUR = 3_600_000
 class TimeBench:
     """A paper substrate with runs, and perhaps a scheduler; time is what the test says."""
 
-    def __init__(self, *, runs: int = 1) -> None:
+    def __init__(self, *, runs: int = 1, limits: Limits = DEFAULT, prompt: bool = True) -> None:
+        """``prompt``: what is asked about deadlines further ahead is answered at once, not when a test says so."""
         self.paper = Paper()
-        self.state: State = Unopened(DEFAULT)
+        self.limits, self.prompt = limits, prompt
+        self.state: State = Unopened(limits)
         self.requests: deque[Ask] = deque()
         self.looks: deque[Ask] = deque()
         self.wakes: list[WakeAt] = []
@@ -49,19 +51,24 @@ class TimeBench:
 
     def open(self) -> None:
         """A scheduler begins, at this repository and time."""
-        self.state = Unopened(DEFAULT)
+        self.state = Unopened(self.limits)
         self.requests.clear()
         self.wakes.clear()
         self.paper.taken()
         self.looks.clear()
         self.tell(self.paper.snapshot())
-        self.look()
+        self._look()
 
-    def look(self) -> None:
-        """Answer what it asks about deadlines further ahead."""
-        while self.looks:
-            question = self.looks.popleft()
-            self.tell(Outcome(question.correlation, self.paper.submit(question.what)))
+    def look(self, result: Any = None) -> None:
+        """Answer what it asked about deadlines further ahead; every fact up to then has been told before."""
+        for message in self.paper.taken():
+            self.tell(message)
+        question = self.looks.popleft()
+        self.tell(Outcome(question.correlation, self.paper.submit(question.what) if result is None else result))
+
+    def _look(self) -> None:
+        while self.prompt and self.looks:
+            self.look()
 
     def at(self, wall: int) -> None:
         """It is this late now, in milliseconds after the morning; nobody has been woken."""
@@ -85,7 +92,7 @@ class TimeBench:
     def wake(self) -> None:
         """The newest wake-up comes."""
         self.tell(self.wakes[-1].message)
-        self.look()
+        self._look()
 
     def child(self, *events: ev.AnyEvent, run: int = 0) -> None:
         """The child appends, and the scheduler hears of it."""
@@ -96,7 +103,7 @@ class TimeBench:
         """What was published, told."""
         for message in self.paper.taken():
             self.tell(message)
-        self.look()
+        self._look()
 
     def answer(self, result: Any = None) -> Any:
         """Carry out the oldest request, tell facts and answer; the result."""
@@ -104,7 +111,7 @@ class TimeBench:
         found = self.paper.submit(request.what) if result is None else result
         self.stream()
         self.tell(Outcome(request.correlation, found))
-        self.look()
+        self._look()
         return found
 
     def fired(self) -> list[tuple[str, str]]:
