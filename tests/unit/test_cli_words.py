@@ -1,7 +1,10 @@
 """Answers in words: what isn't shown is said."""
 
+import pytest
+
 from waypost.cli import words
-from waypost.host.answers import RunRow, Runs
+from waypost.cli.output import complain
+from waypost.host.answers import DeploymentVerified, Finding, RunRow, Runs, Verified
 
 ROW = RunRow(
     run="run_1_0000000000000000", deployment="a", state="running", started="", changed="", seq=1, subject="", waiting=""
@@ -13,3 +16,26 @@ def test_a_list_that_leaves_out_runs_says_so() -> None:
     assert list(words.left_out(Runs(runs=(ROW,), more=False))) == []
     (line,) = words.left_out(Runs(runs=(ROW,), more=True))
     assert "newest 1 " in line
+
+
+def test_what_others_have_named_can_t_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A clone, a backup, a remote's last words: their names and paths are printed, and may hold anything."""
+    hostile = "a\x1b]0;pwned\x07b\x9b31m\udcff\r\nc"
+    complain(hostile, hostile)
+    fault = Finding(commit="", path=hostile, fault="x")
+    told = DeploymentVerified(
+        deployment=hostile,
+        sound=False,
+        signer="s",
+        pinned=True,
+        repository=hostile,
+        flushes=1,
+        commits=1,
+        runs=0,
+        events=0,
+        reach="r",
+        faults=(fault,),
+    )
+    printed = capsys.readouterr().err + "\n".join(words.verified(Verified(isolation="none", deployments=(told,))))
+    assert "c" in printed
+    assert not {"\x1b", "\x07", "\x9b", "\r", "\udcff"} & set(printed)

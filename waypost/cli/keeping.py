@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from waypost.cli.client import Client, Said
-from waypost.cli.output import out
+from waypost.cli.output import harmless, out
 from waypost.cli.place import existing, plain, told
 from waypost.host.answers import SealedNow
 from waypost.host.datadir import NAME
@@ -103,7 +103,7 @@ def restore(file: str | None, source: str | None, key: str | None, data: str | N
     )
     name = restored.deployment
     out(
-        f"{name} ({restored.address}) is in {restored.data}, up to flush {restored.upto}",
+        f"{name} ({harmless(restored.address)}) is in {restored.data}, up to flush {restored.upto}",
         f"signed by {restored.signer}"
         + ("" if restored.pinned else ", which the history itself names: --key checks it against one that you trust"),
     )

@@ -14,6 +14,11 @@ def err(*lines: str) -> None:
         print(*lines, sep="\n", file=sys.stderr, flush=True)  # noqa: T201 - the same
 
 
+def harmless(text: str) -> str:
+    """Text that somebody else chose, without what would steer a terminal, or that no terminal can show."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def complain(message: str, hint: str = "") -> None:
     """An error: what and where, then what to do."""
-    err(f"waypost: {message}", *((f"  {hint}",) if hint else ()))
+    err(f"waypost: {harmless(message)}", *((f"  {harmless(hint)}",) if hint else ()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from waypost.host.held import WouldGo
 
+from waypost.cli.output import harmless
 from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Verified, WaitingOn, Why
 
 ISOLATION = {
@@ -104,7 +105,8 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def verified(answer: Verified) -> Iterator[str]:
     """What the check found, by deployment."""
     for each in answer.deployments:
-        yield from _verified(each)
+        # A clone comes from anywhere, and names and paths in it with it.
+        yield from map(harmless, _verified(each))
     if not answer.deployments:
         yield "there is nothing to verify yet"
     yield isolation(answer.isolation)
