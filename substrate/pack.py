@@ -102,13 +102,16 @@ def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
     """An entry for a tree, against the version that begins ``back`` bytes before it in the same pack."""
-    change = delta(old, new)
-    size = len(change)
-    if size > _STORED_LIMIT:
-        return entry_head(OFS_DELTA << 4, size) + distance(back) + stored(change)
-    return b"%b%b%b%b%b" % (
-        entry_head(OFS_DELTA << 4, size), distance(back), _block(size), change, _BIG(adler32(change)),
-    )  # fmt: skip
+    was, size = len(old), len(new)
+    before, after = _shared(old, new)
+    middle = new[before : size - after]
+    if not 0 < len(middle) <= _INSERT_LIMIT:
+        change = delta(old, new)
+        return entry_head(OFS_DELTA << 4, len(change)) + distance(back) + stored(change)
+    # One line was added or replaced: all but that line, the distance and the checksum was made before.
+    head, block, begin, end = _template(was, size, before, after)
+    change = b"%b%b%b" % (begin, middle, end)
+    return b"%b%b%b%b%b" % (head, distance(back), block, change, _BIG(adler32(change)))
 
 
 @functools.lru_cache(maxsize=_SIZES)
@@ -128,17 +131,18 @@ def _block(size: int) -> bytes:
 def delta(old: bytes, new: bytes) -> bytes:
     """Make ``new`` from ``old``: what both begin with, what is new between, what both end with."""
     was, size = len(old), len(new)
-    if new.startswith(old):  # The common case: a line was added at the end.
-        before, after = was, 0
-    elif size == was:  # The next common one: a line was replaced.
-        before, after = _around(old, new)
-    else:
-        shared = min(was, size)
-        before = _common(old, new, shared)
-        after = _common_end(old, new, shared - before)
-    middle = new[before : size - after]
-    insert = b"%c%b" % (len(middle), middle) if 0 < len(middle) <= _INSERT_LIMIT else _insert(middle)
+    before, after = _shared(old, new)
+    insert = _insert(new[before : size - after])
     return b"%b%b%b%b%b" % (_varint(was), _varint(size), _copy(0, before), insert, _copy(was - after, after))
+
+
+@functools.lru_cache(maxsize=_SIZES)
+def _template(was: int, size: int, before: int, after: int) -> tuple[bytes, bytes, bytes, bytes]:
+    """The parts of a delta's entry that its one short insertion stands between: (head, zlib header, before, after)."""
+    begin = b"%b%b%b%c" % (_varint(was), _varint(size), _copy(0, before), size - before - after)
+    end = _copy(was - after, after)
+    total = len(begin) + (size - before - after) + len(end)
+    return entry_head(OFS_DELTA << 4, total), _block(total), begin, end
 
 
 def apply_delta(old: bytes, change: bytes) -> bytes:
@@ -231,6 +235,18 @@ def _copy(start: int, size: int) -> bytes:
         start += step
         size -= step
     return bytes(out)
+
+
+def _shared(old: bytes, new: bytes) -> tuple[int, int]:
+    """How much two texts have in common at their beginning, and in what is left of them at their end."""
+    was, size = len(old), len(new)
+    if new.startswith(old):  # The common case: a line was added at the end.
+        return was, 0
+    if size == was:  # The next common one: a line was replaced.
+        return _around(old, new)
+    shared = min(was, size)
+    before = _common(old, new, shared)
+    return before, _common_end(old, new, shared - before)
 
 
 def _around(old: bytes, new: bytes) -> tuple[int, int]:
