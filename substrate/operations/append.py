@@ -5,14 +5,14 @@ times, asks the fold whether the event may follow, and keeps the tail at 64 file
 operation of that name, with the checks that belong to whoever asks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import UNSET
 
 from substrate import layout, principals, runlog
 from substrate.messages import Append, Appended, Principal, PutBlob, Recorded, Refused, WorkflowProcess
-from substrate.operations.change import Change, Context, Decided, Hold, Settled, View, fence, plain
+from substrate.operations.change import Change, Context, Decided, Extension, Hold, Settled, View, fence, plain
 from substrate.operations.grants import grants_of
 from substrate.runlog import Known
 from waypost.model import events as ev
@@ -27,15 +27,6 @@ _SHOWN = 3
 _TIMED = (ev.TimerSet, ev.SignalAwaited)
 _LIMITED = (ev.TimerSet, ev.TimerCancelled, ev.SignalAwaited, ev.RunResumed)
 """What has fields that not everything may be said in."""
-
-
-class Extension(msgspec.Struct, frozen=True):
-    """A run's log with events added: the files of it, the run after it, the fact of it."""
-
-    puts: Mapping[str, bytes]
-    deletes: tuple[str, ...]
-    known: Known
-    fact: Appended
 
 
 def append(view: View, operation: Append, context: Context) -> Decided:
@@ -74,6 +65,7 @@ def append(view: View, operation: Append, context: Context) -> Decided:
         known={operation.run: made.known},
         used=tuple(used),
         value=made.known.seq,
+        extension=made,
     )
 
 
@@ -117,7 +109,7 @@ def extend(
         seq, prev = seq + 1, ev.digest(raw)
     puts, deletes, folded = filed_events(view, run, before, recorded)
     assert not isinstance(state, fold.Absent)
-    return Extension(puts, deletes, Known(state, seq, prev, folded, at), Appended(run, tuple(recorded), state))
+    return Extension(before, puts, deletes, Known(state, seq, prev, folded, at), Appended(run, tuple(recorded), state))
 
 
 def described(events: Iterable[ev.AnyEvent], before: Known) -> str:

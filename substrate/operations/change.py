@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from substrate.messages import Fact, OutboxAdded, Queued, Refused
+from substrate.messages import Appended, Fact, OutboxAdded, Queued, Refused
 from substrate.principals import Name
 from substrate.routing import Runs, Standing, Threads
 from substrate.runlog import Known, Tree
@@ -22,7 +22,7 @@ from waypost.model.limits import Limits
 from waypost.model.queue import Entry
 from waypost.model.times import Now, stamp
 
-__all__ = ["Change", "Context", "Decided", "Hold", "Item", "Refused", "Settled", "View", "plain"]
+__all__ = ["Change", "Context", "Decided", "Extension", "Hold", "Item", "Refused", "Settled", "View", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,20 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return stamp(max(0, self.now.wall))
 
 
+class Extension(msgspec.Struct, frozen=True):
+    """A run's log with events added: the files of it, the run after it, the fact of it; ``before``: the run before it.
+
+    Only ``append.extend`` makes one: each event was numbered, chained, read back from its own bytes, and folded. So the
+    rules don't do that again where the run is still what it was ``before``, and what is written are these very bytes.
+    """
+
+    before: Known
+    puts: Mapping[str, bytes]
+    deletes: tuple[str, ...]
+    known: Known
+    fact: Appended
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One commit: who, what in one line, which files; what it means (facts, the new state); what is answered."""
 
@@ -126,6 +140,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Held blobs that have entered the tree."""
     sealed: RunId | None = None
     """The run that this commit seals."""
+    extension: Extension | None = None
+    """Where all of it comes of one."""
     value: Any = None
 
 

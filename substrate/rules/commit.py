@@ -14,7 +14,7 @@ from substrate import layout
 from substrate.errors import BadPath
 from substrate.layout import Place
 from substrate.messages import Appended, Recorded
-from substrate.operations.change import Change
+from substrate.operations.change import Change, Extension
 from substrate.rules.table import Broken, broken
 from substrate.runlog import Known, Tree
 from substrate.state import State
@@ -41,20 +41,27 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be written. ``author`` is the principal's name; a delete that ends with ``/`` is a directory.
 
     ``recorded``: events whose bytes have just been made, in order; where bytes are the very same object as theirs,
-    they aren't decoded again.
+    they aren't decoded again. ``extension``: where it is of these events, they aren't followed again either.
     """
 
     author: str
     puts: Mapping[str, bytes]
     deletes: Collection[str] = ()
     recorded: tuple[Recorded, ...] = ()
+    extension: Extension | None = None
 
 
 def proposed(change: Change) -> Commit:
     """What an operation has decided, as the rules see it."""
     facts = change.facts
     recorded = facts[0].events if len(facts) == 1 and isinstance(facts[0], Appended) else ()
-    return Commit(author=change.author, puts=change.puts, deletes=change.deletes, recorded=recorded)
+    return Commit(
+        author=change.author,
+        puts=change.puts,
+        deletes=change.deletes,
+        recorded=recorded,
+        extension=change.extension,
+    )
 
 
 class Before(Tree, Protocol):

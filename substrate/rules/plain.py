@@ -5,6 +5,7 @@ property test holds the two against each other. Here because it is paid for with
 """
 
 from substrate import layout, principals
+from substrate.messages import Recorded
 from substrate.rules.commit import Before, Commit, Ground, tail_of
 from substrate.rules.logs import CHILD
 from substrate.runlog import Known
@@ -29,32 +30,46 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
     if run is None:
         return None
     known = before.known(run)
-    state, seq, prev, at = known.run, known.seq, known.prev, known.changed
-    if not seq or (author == CHILD and not _given(before, state)):
+    if not known.seq or (author == CHILD and not _given(before, known.run)):
         return None
+    limit, seq = ground.limits.event, known.seq
     for each, (path, raw) in zip(recorded, puts.items(), strict=True):
         event = each.event
         kind = type(event)
         seq += 1
         if (
             each.raw is not raw
-            or event.seq != seq
-            or event.prev != prev
             or path != f"{directory}/{seq:010d}.json"
             or kind not in _ALONE
             or author not in principals.TABLE[kind].who
             or (kind is ev.StepCompleted and event.output.blob)  # type: ignore[union-attr]  # it is a StepCompleted
-            or len(raw) > ground.limits.event
+            or len(raw) > limit
         ):
+            return None
+    made = commit.extension
+    if made is not None and made.before is known and made.fact.events is recorded:
+        after: Known | None = made.known
+    else:
+        after = _followed(run, known, recorded)
+    if after is None or seq - known.folded > layout.FAN or (author == CHILD and _over(after.run, ground)):
+        return None
+    return run, after
+
+
+def _followed(run: RunId, known: Known, recorded: tuple[Recorded, ...]) -> Known | None:
+    """The run after these events; None where one of them may not follow."""
+    state, seq, prev, at = known.run, known.seq, known.prev, known.changed
+    for each in recorded:
+        event = each.event
+        seq += 1
+        if event.seq != seq or event.prev != prev:
             return None
         try:
             state = fold.evolve(state, event, run_id=run)
         except fold.Illegal:
             return None
-        prev, at = ev.digest(raw), event.at
-    if seq - known.folded > layout.FAN or (author == CHILD and _over(state, ground)):
-        return None
-    return run, Known(state, seq, prev, known.folded, at)
+        prev, at = ev.digest(each.raw), event.at
+    return Known(state, seq, prev, known.folded, at)
 
 
 def _given(before: Before, state: fold.Run) -> bool:

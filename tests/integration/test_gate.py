@@ -254,6 +254,26 @@ def test_most_appends_go_the_short_way() -> None:
     assert plain_append(desk.index, proposed(decided), ground) is not None
 
 
+def test_what_was_followed_once_counts_only_for_the_run_as_it_was_and_for_these_bytes() -> None:
+    """An extension spares the second look at its events; of another moment, or beside other events, it spares none."""
+    desk = Desk()
+    desk.begin()
+    run = desk.start(message("a@x"))
+    by = WorkflowProcess(Generation(1))
+    ground = Ground(repository=REPOSITORY, address=ADDRESS, limits=desk.limits)
+    first = desk.decide(Append(by=by, run=run, events=(started(1),)))
+    other = desk.decide(Append(by=by, run=run, events=(started(2),)))
+    assert isinstance(first, Change)
+    assert isinstance(other, Change)
+    assert first.extension is not None
+    assert other.extension is not None
+    lent = msgspec.structs.replace(proposed(first), extension=other.extension)
+    assert judge(desk.index, lent, ground).known == {run: first.extension.known}, "not the run after other events"
+    desk.append(run, started(3))
+    late = judge(desk.index, proposed(first), ground)
+    assert "append-only" in {broken.rule for broken in late.broken}, "the run has gone on meanwhile"
+
+
 def _add(desk: Desk, run: RunId, event: ev.AnyEvent) -> None:
     """If the run takes it."""
     for by in (WorkflowProcess(Generation(1)), Supervisor()):
