@@ -8,6 +8,11 @@ ALL = (
     ("rules: the check of a write alone, and of a whole history", ("rules",)),
     ("processes: start, memory, the command line", ("processes",)),
     ("sealed: a start, a list and an append beside finished runs", ("sealed",)),
+    ("many runs: a start, memory and the list beside 10,000 parked runs", ("many_runs", "--runs", "10000")),
+    (
+        "opening: a reader, a recovery, a long seal, a long resume",
+        ("opening", "--commits", "20000", "--events", "20000"),
+    ),
     ("mail: accepted to completed", ("mail",)),
 )
 
