@@ -24,6 +24,7 @@ class Kind(enum.IntEnum):
 
 # A tuple, because hashing a member of an enum costs more than hashing a small object does.
 _HEAD = (b"", b"commit %d\0%b", b"tree %d\0%b", b"blob %d\0%b")
+_LARGE = 64 * 1024
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # ASCII without what a shell, Windows or NTFS treat specially; no component starts with '-' or ends with '.', and none
@@ -42,6 +43,10 @@ _DIRECTORIES = 1024
 def object_id(kind: Kind, data: bytes) -> bytes:
     """The id of an object: 20 raw bytes."""
     # SHA-1 is git's object model; what must not rest on it has the flush hash (storage §2).
+    if len(data) > _LARGE:  # one more copy of it would hold up every other thread
+        head = sha1(_HEAD[kind] % (len(data), b""), usedforsecurity=False)
+        head.update(data)
+        return head.digest()
     return sha1(_HEAD[kind] % (len(data), data), usedforsecurity=False).digest()
 
 

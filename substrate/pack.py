@@ -9,7 +9,7 @@ import functools
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import adler32
 
@@ -83,7 +83,15 @@ def stored(data: bytes) -> bytes:
     size = len(data)
     if size <= _STORED_LIMIT:
         return _block(size) + data + _BIG(adler32(data))
-    return zlib.compress(data, 0)
+    return b"".join(_pieces(data))
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """The same of a large one, a megabyte at a time: other threads wait for a piece of it, and not for all."""
+    stream, view = zlib.compressobj(0), memoryview(data)
+    for at in range(0, len(data), _LARGE):
+        yield stream.compress(view[at : at + _LARGE])
+    yield stream.flush()
 
 
 def _compressed(data: bytes) -> bytes:
@@ -97,7 +105,8 @@ def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     if not compress and size <= _STORED_LIMIT:
         # One formatting for all of it, as this is done for every object that is written.
         return b"%b%b%b" % (_before_stored(kind << 4, size), data, _BIG(adler32(data)))
-    return entry_head(kind << 4, size) + (_compressed(data) if compress else stored(data))
+    head = entry_head(kind << 4, size)
+    return head + _compressed(data) if compress else b"".join((head, *_pieces(data)))
 
 
 def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
