@@ -15,6 +15,7 @@ from substrate.objects import Kind
 
 _OBJECT_LIMIT = 1 << 30
 _SLACK = 1024
+_PIECE = 1024 * 1024
 _STORED_BLOCK = struct.Struct("<BBBHH").pack
 _STORED_HEAD = 7
 _STORED_LIMIT = 0x10000
@@ -60,20 +61,22 @@ def inflate(raw: bytes, at: int, limit: int, size: int) -> tuple[bytes, int]:
         if end + 4 > limit or raw[end : end + 4] != struct.pack(">I", zlib.adler32(data)):
             raise BadObject(f"a torn stream at byte {at}")
         return data, end + 4
-    stream, out = zlib.decompressobj(), bytearray()
+    stream, out, given = zlib.decompressobj(), list[bytes](), 0
     try:
         while not stream.eof and at < limit:
-            # In pieces: what zlib leaves over is copied, and behind a small entry lies the rest of the journal.
-            piece = raw[at : min(limit, at + size - len(out) + _SLACK)]
-            out += stream.decompress(piece, max(1, size + 1 - len(out)))
+            # In pieces: what zlib leaves over is copied, behind a small entry lies the rest of the journal, and of a
+            # large one each copy would hold up every other thread.
+            piece = raw[at : min(limit, at + size - given + _SLACK, at + _PIECE)]
+            out.append(stream.decompress(piece, max(1, size + 1 - given)))
             at += len(piece) - len(stream.unused_data) - len(stream.unconsumed_tail)
-            if len(out) > size:
+            given += len(out[-1])
+            if given > size:
                 break
     except zlib.error as bad:
         raise BadObject(f"a torn stream: {bad}") from None
-    if not stream.eof or len(out) != size:
+    if not stream.eof or given != size:
         raise BadObject("a stream that is torn, or of another size than its entry says")
-    return bytes(out), at
+    return b"".join(out), at
 
 
 def read_head(raw: bytes, at: int) -> tuple[int, int, int]:
