@@ -3,11 +3,10 @@
 Prints each figure beside its limit. What is resumed is resumed by a real host with a real child: from the mail that
 wakes the run to its end, the replay of every event included.
 
-    python -m benchmarks.opening [--commits N] [--events N] [--folder DIR]
+    python -m benchmarks.opening [--count N] [--folder DIR]
 """
 
 import argparse
-import itertools
 import os
 import shutil
 import statistics
@@ -16,7 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.many_runs import show, spent
+from benchmarks.figures import load, show
+from benchmarks.many_runs import spent
 from benchmarks.repositories import ADDRESS, AT, AUTHOR, DEPLOYMENT, commits, create, long_run, parked
 from substrate.disk import Disk
 from substrate.effects import To
@@ -87,11 +87,11 @@ def recovering(folder: Path) -> None:
     store = create(path, key)
     store.close()
     store = Store.open(path, key=key)
-    for number in itertools.count():
+    number = 0
+    while not store.wants_seal(0.0):
         store.commit(author=AUTHOR, subject=f"write {number}", puts={"schedules/tick.json": b"%d" % number}, at=AT)
         store.flush()
-        if store.wants_seal(0.0):
-            break
+        number += 1
     copy = folder / "copy.git"
     taken, worked = list[float](), list[float]()
     for _ in range(5):
@@ -101,7 +101,7 @@ def recovering(folder: Path) -> None:
         taken.append(milliseconds(lambda: Store.open(copy, key=key).abandon()) / 1e3)
         worked.append(time.process_time() - before)
     store.abandon()
-    what = f"recovery, a full journal of {number + 1} signed flushes"
+    what = f"recovery, a full journal of {number} signed flushes"
     show(what, statistics.median(taken), 0.5, "s", statistics.median(worked))
 
 
@@ -159,16 +159,16 @@ def _answer(run: RunId) -> bytes:
 def main() -> None:
     """Print all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--commits", type=int, default=100_000)
-    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--count", type=int, default=100_000, help="commits, and events of a run")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        reading(folder, options.commits)
+        reading(folder, options.count)
         recovering(folder)
-        sealing(folder, options.events)
-        resuming(folder, options.events)
+        sealing(folder, options.count)
+        resuming(folder, options.count)
+    load()
 
 
 if __name__ == "__main__":
