@@ -169,7 +169,7 @@ def finish_merges(disk: Disk, folder: Folder) -> bool:
         left = [old for old in replaced if any(f"pack-{old}.{suffix}" in names for suffix in _SUFFIXES)]
         if left and _whole(folder, sha):
             gone += left
-        elif left == replaced and f"pack-{sha}.idx" not in names and all(_whole(folder, old) for old in left):
+        elif left == replaced and not _named(names, sha) and all(_whole(folder, old) for old in left):
             gone += [sha] * bool(left)
     if gone:
         disk.sync_directory(folder.packs)
@@ -186,6 +186,11 @@ def _replaced(folder: Folder, sha: str) -> list[str]:
         return []
     named = [line.removeprefix(_REPLACES) for line in lines if line.startswith(_REPLACES)]
     return [name for name in named if name != sha and _NAME.fullmatch(name)]
+
+
+def _named(names: set[str], sha: str) -> bool:
+    """Whether both were given their names: of a pack that lacks either, nothing old has gone yet."""
+    return f"pack-{sha}.idx" in names and f"pack-{sha}.pack" in names
 
 
 def _whole(folder: Folder, sha: str) -> bool:

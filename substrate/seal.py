@@ -31,13 +31,13 @@ def name_pack(
 ) -> None:
     """Give a whole pack that lies aside, durable, its name and its index. ``keep`` is written into its ``.keep``.
 
-    A pack of that name that has no index was never to be relied on: the one that lies aside takes its place. Raises
-    OSError.
+    A pack of that name that has no index, or an index whose pack a power cut has taken, was never to be relied on: what
+    lies aside takes its place. Raises OSError.
     """
     if keep is not None or not Path(folder.pack(sha, "keep")).exists():
         disk.write_file(folder.pack(sha, "keep"), keep or b"")
     disk.sync_directory(folder.packs)
-    if Path(folder.pack(sha, "idx")).exists():
+    if all(Path(folder.pack(sha, suffix)).exists() for suffix in ("pack", "idx")):
         disk.unlink(aside)
     else:
         disk.rename(aside, folder.pack(sha, "pack"))

@@ -274,3 +274,27 @@ def test_the_bytes_of_a_step_are_bounded(template: Path, tmp_path: Path) -> None
         writes = [path for operation, path in disk.passed[before:] if operation == "write" and "merge.pack" in path]
         assert len(writes) <= 2
     store.close()
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_an_index_whose_pack_a_power_cut_has_taken_is_relied_on_by_nobody(
+    template: Path,
+    tmp_path: Path,
+    restarted: bool,  # noqa: FBT001 - a case
+) -> None:
+    """Two names, given between two syncs, and only the second is there: the same merge is made again, and whole."""
+    shutil.copytree(template, tmp_path / "made.git")
+    expected = _expected(template, tmp_path)
+    first = Store.open(tmp_path / "made.git", key=KEY, limits=LIMITS)
+    merge_all(first)
+    first.close()
+    made = max(packs_of(tmp_path / "made.git"), key=lambda pack: pack.stat().st_size)
+    repository = tmp_path / "r.git"
+    shutil.copytree(template, repository)
+    store = None if restarted else Store.open(repository, key=KEY, limits=LIMITS)
+    for suffix in ("keep", "idx"):
+        shutil.copy(made.with_suffix(f".{suffix}"), repository / "objects" / "pack")
+    if store is not None:
+        merge_all(store)
+        store.close()
+    check(repository, expected)
