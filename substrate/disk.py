@@ -62,11 +62,15 @@ class Disk:
     def write_at(self, descriptor: int, path: str, data: bytes, offset: int) -> None:
         """Write all of ``data`` at ``offset``."""
         self.point("write", path)
-        written = os.pwrite(descriptor, data, offset)
+        written = self.write_some(descriptor, data, offset)
         if written != len(data):
             rest = memoryview(data)
             while written < len(data):
-                written += os.pwrite(descriptor, rest[written:], offset + written)
+                written += self.write_some(descriptor, rest[written:], offset + written)
+
+    def write_some(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """Hand bytes to the operating system, which may take fewer; how many it took. No point: part of a write."""
+        return os.pwrite(descriptor, data, offset)
 
     def sync_data(self, descriptor: int, path: str, size: int) -> None:
         """Make the first ``size`` bytes durable: fdatasync, for a file whose length doesn't change."""
@@ -98,9 +102,9 @@ class Disk:
         descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             os.fchmod(descriptor, mode)
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            rest, written = memoryview(data), 0
+            while written < len(data):
+                written += self.write_some(descriptor, rest[written:], written)
             self.point("sync-file", path)
             os.fsync(descriptor)
         finally:

@@ -17,6 +17,12 @@ TAKES_SPACE = frozenset({"create", "reserve", "write-file", "mkdir", "link"})
 """Operations that fail on a full disk."""
 
 
+def _halve(operation: str, path: str) -> None:
+    """Half of a whole file was written when it happened: it lies there, before its sync."""
+    if operation == "sync-file":
+        os.truncate(path, Path(path).stat().st_size // 2)
+
+
 class Died(BaseException):
     """The process is gone; not an Exception, so that nothing in between can catch it by accident."""
 
@@ -49,6 +55,8 @@ class DyingDisk(Disk):
         """Pass a point, or die there."""
         super().point(operation, path)
         if self.points >= self.at:
+            if self.half and self.points == self.at:
+                _halve(operation, path)
             while self._held:
                 self.close_file(next(iter(self._held)))
             raise Died(f"at point {self.points}: {operation} {path}")
@@ -76,6 +84,8 @@ class FailingDisk(Disk):
     def point(self, operation: str, path: str) -> None:
         """Pass a point, or raise OSError there."""
         super().point(operation, path)
+        if self.points == self.at:
+            _halve(operation, path)
         if self.points == self.at or (self.lasting and self.points > self.at and operation in TAKES_SPACE):
             raise OSError(self.error, os.strerror(self.error), path)
 
@@ -84,6 +94,21 @@ class FailingDisk(Disk):
         if self.points + 1 == self.at:
             os.pwrite(descriptor, data[: len(data) // 2], offset)
         super().write_at(descriptor, path, data, offset)
+
+
+class ShortDisk(Disk):
+    """Takes at most so many bytes at once, as the operating system is free to: nothing is lost or written twice."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.short = 0
+        """How many writes were taken in part only."""
+
+    def write_some(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """Write a part."""
+        self.short += len(data) > self.most
+        return super().write_some(descriptor, data[: self.most], offset)
 
 
 class HookedDisk(Disk):
