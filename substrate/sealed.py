@@ -13,7 +13,7 @@ from substrate.objects import Kind
 _CACHE = 16 * 1024 * 1024
 _WINDOW = 1024 * 1024
 _MAPPED = 8 * 1024 * 1024
-_TREES = 1024 * 1024
+_TREES = 512 * 1024
 """Bytes of trees after which the packs are opened anew: of each of them libgit2 keeps the versions that it rests on, a
 dozen as a rule, up to 16 MB for each pack, and no setting bounds that."""
 
@@ -22,7 +22,7 @@ class SealedObjects:
     """The packs of one repository. Not for two threads at once.
 
     For the whole process libgit2 caches 16 MB of objects and maps 8 MB of packs, a window of 1 MB at a time; for one
-    repository it keeps some 16 MB of older trees, and maps the indexes of the packs, 30 bytes an object.
+    repository it keeps some 8 MB of older trees, and maps the indexes of the packs, 30 bytes an object.
     """
 
     def __init__(self, objects: str) -> None:
