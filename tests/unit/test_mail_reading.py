@@ -239,6 +239,8 @@ def test_html_becomes_lines_and_its_quotes_stay_quotes() -> None:
         b"From: " + b"(" * 100_000 + b"\n\n",
         b"From: " + b'"' * 100_000 + b"\n\n",
         b"From: " + b"<" * 100_000 + b"\n\n",
+        b"From: " + b"," * 500_000 + b"\n\n",
+        b"From: " + b" ".join(b"%x@b" % number for number in range(65_000)) + b"\n\n",
         b"Subject: " + b"=?a?q?" * 80_000 + b"\n\n",
         b"Subject: " + b" " * 900_000 + b"x\n\n",
         b"References: " + b"<a" * 250_000 + b"\n\n",

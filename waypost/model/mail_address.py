@@ -17,7 +17,7 @@ LOCAL_LIMIT = 64
 MAILBOX_LIMIT = 2000
 """Addresses that are read from one field; those after them are left out."""
 
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|<[^<>]*+>?|[,;:(]|[^"<,;:(]+', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|<[^<>]*+>?|[,;]+|[:(]|[^"<,;:(]+', re.DOTALL)
 _PARENTHESES = re.compile(r"\\.|[()]", re.DOTALL)
 _ATOM = r'[^\x00-\x20\x7f()<>\[\]:;@\\,."]+'
 _LOCAL = re.compile(rf"{_ATOM}(\.{_ATOM})*\Z")
@@ -116,15 +116,21 @@ def mailboxes(value: bytes) -> tuple[Mailbox, ...]:
 
 
 def _finished(plain: Sequence[str], angles: Sequence[str], comments: Sequence[str]) -> list[Mailbox]:
+    if not any("@" in piece for piece in angles or plain):
+        return []  # at once: a field of half a million commas has as many of these
     if angles:
-        name = _name(plain) or _name(comments)
+        names = plain
         addresses = [_inside(angle) for angle in angles]
     else:
         tokens = [word for piece in plain for word in ([piece] if piece.startswith('"') else piece.split())]
-        bare = [word for word in tokens if "@" in word and not word.startswith('"')]
-        addresses = [_usable(word) for word in bare]
-        name = _name([word for word in tokens if word not in bare]) or _name(comments)
-    return [Mailbox(each, name) for each in addresses if each]
+        bare = {word for word in tokens if "@" in word and not word.startswith('"')}
+        names = [word for word in tokens if word not in bare]
+        addresses = [_usable(word) for word in tokens if word in bare]
+    usable = [each for each in addresses if each]
+    if not usable:
+        return []
+    name = _name(names) or _name(comments)
+    return [Mailbox(each, name) for each in usable]
 
 
 def _inside(angle: str) -> str:
