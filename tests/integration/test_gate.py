@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from substrate import Settings, SigningKey, layout, message_ids, writer
+from substrate import Settings, SigningKey, deciding, layout, message_ids, writer
 from substrate.disk import Disk
 from substrate.effects import Again, Effect, To
 from substrate.fsck import Looked, fsck
@@ -125,7 +125,7 @@ def test_a_decision_that_breaks_a_rule_is_refused_alone(
     host: Mailbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In one batch with others: they are committed and durable, it is answered by the rule, the path and the value."""
-    monkeypatch.setattr(writer, "decide", misdeciding(lambda change: msgspec.structs.replace(change, deletes=())))
+    monkeypatch.setattr(deciding, "decide", misdeciding(lambda change: msgspec.structs.replace(change, deletes=())))
     with caplog.at_level(logging.ERROR):
         first = host.submit(Enqueue(message("a@x")))
         bad = host.submit(Claim(1))
