@@ -162,6 +162,12 @@ def sort(before: Tree, commit: Commit) -> Sorted:
         for file in files(before, path[:-1]) if path.endswith("/") else (path,):
             if file in commit.puts:
                 continue
+            above, _, name = file.rpartition("/")
+            run = tail_of(above)
+            seq = None if run is None else seq_in(name)
+            if seq is not None:
+                made.of(run).gone[file] = Place("event", run=run, number=seq)
+                continue
             try:
                 _gone(made, file, layout.place_of(file))
             except BadPath as bad:
