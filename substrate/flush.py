@@ -40,7 +40,8 @@ class FlushHash:
 
     def commit(self, changes: Changes) -> None:
         """Take in the next commit."""
-        for path in sorted(changes, key=str.encode) if len(changes) > 1 else changes:
+        # Sorted as text, which for UTF-8 is the order of its bytes.
+        for path in sorted(changes) if len(changes) > 1 else changes:
             data = changes[path]
             if data is None:
                 self._hash.update(b"-%s\0" % path.encode())

@@ -71,7 +71,7 @@ def name_of(principal: Principal) -> Name:
 def forbids(principal: Principal, event: ev.AnyEvent, door: Door) -> str:
     """Why this principal may not write this event through this door; empty when it may."""
     who, rule = name_of(principal), TABLE[type(event)]
-    why = may_not_write(who, event)
+    why = "" if who in rule.who and not isinstance(event, ev.StepFailed) else may_not_write(who, event)
     if not why and door not in rule.doors:
         return f"{ev.kind(event)} is written by {' or '.join(sorted(rule.doors))}, not by {door}"
     return why

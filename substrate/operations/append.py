@@ -5,7 +5,7 @@ times, asks the fold whether the event may follow, and keeps the tail at 64 file
 operation of that name, with the checks that belong to whoever asks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -18,7 +18,7 @@ from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, is_call_id, message_key
+from waypost.model.ids import CallId, RunId, is_call_id, message_key
 from waypost.model.mail import sender_matches
 
 LATEST = 4_102_444_800_000
@@ -112,21 +112,21 @@ def extend(
     return Extension(before, puts, deletes, Known(state, seq, prev, folded, at), Appended(run, tuple(recorded), state))
 
 
-def described(events: Iterable[ev.AnyEvent], before: Known) -> str:
+def described(events: Sequence[ev.AnyEvent], before: Known) -> str:
     """The events as a commit's one line has them: ``StepCompleted extract r1#2, StepStarted pay r1#3``."""
     steps = {} if (ledger := fold.ledger(before.run)) is None else ledger.steps
-    names: list[str] = []
-    total = 0
-    for event in events:
-        total += 1
-        if total > _SHOWN:
-            continue
-        call = ev.call_of(event)
-        open_step = steps.get(call) if call is not None else None
-        step = event.step if isinstance(event, ev.StepStarted) else open_step.step if open_step is not None else ""
-        names.append(" ".join(filter(None, (ev.kind(event), plain(step) if step else "", call))))
-    more = f" and {total - _SHOWN} more" if total > _SHOWN else ""
+    names = [_described(event, steps) for event in events[:_SHOWN]]
+    more = f" and {len(events) - _SHOWN} more" if len(events) > _SHOWN else ""
     return ", ".join(names) + more
+
+
+def _described(event: ev.AnyEvent, steps: Mapping[CallId, fold.OpenStep]) -> str:
+    call = ev.call_of(event)
+    if call is None:
+        return ev.kind(event)
+    open_step = steps.get(call)
+    step = event.step if isinstance(event, ev.StepStarted) else open_step.step if open_step is not None else ""
+    return f"{ev.kind(event)} {plain(step)} {call}" if step else f"{ev.kind(event)} {call}"
 
 
 # --- checks --------------------------------------------------------------------------------------------------------
@@ -228,7 +228,8 @@ def filed_events(
     Returns (puts, deletes, how many events are in segments then). An event that goes straight to a segment gets no
     file of its own: git would keep an object that no tree names.
     """
-    fresh = {layout.event_path(run, each.event.seq): each.raw for each in recorded}
+    directory = layout.events_dir(run)
+    fresh = {f"{directory}/{each.event.seq:010d}.json": each.raw for each in recorded}  # layout.event_path
     if before.seq - before.folded + len(recorded) <= layout.FAN:
         return fresh, (), before.folded
     pending = [*runlog.tail(view, run, before), *fresh.items()]
