@@ -1,27 +1,56 @@
-"""Every benchmark, one after the other: storage, processes, and a mail from the door to the end of its run."""
+"""Every benchmark by its name, or all of them one after the other; each prints its figures beside their limits.
 
+    python -m benchmarks [NAME] [--count N] [OPTION ...]
+
+Without a name all are run, at sizes that take some minutes together; ``benchmarks/README.md`` has the commands for the
+full sizes. ``--count`` is how much each does, and has every one of them; ``--help`` after a name lists its others.
+"""
+
+import importlib
 import subprocess
 import sys
 
-ALL = (
-    ("append: one durable, signed append against SQLite; then on a grown repository", ("append", "--grown")),
-    ("rules: the check of a write alone, and of a whole history", ("rules",)),
-    ("processes: start, memory, the command line", ("processes",)),
-    ("sealed: a start, a list and an append beside finished runs", ("sealed",)),
-    ("many runs: a start, memory and the list beside 10,000 parked runs", ("many_runs", "--runs", "10000")),
-    (
-        "opening: a reader, a recovery, a long seal, a long resume",
-        ("opening", "--commits", "20000", "--events", "20000"),
-    ),
-    ("mail: accepted to completed", ("mail",)),
-)
+ALL: dict[str, tuple[str, tuple[str, ...]]] = {
+    "append": ("one durable, signed append against SQLite; then on a grown repository", ("--grown",)),
+    "growth": ("an append after 20,000 events against one after 100", ("--count", "20000")),
+    "mixed": ("mail in, runs, sealed: 20,000 durable operations", ("--count", "20000")),
+    "weight": ("bytes on disk for each event", ()),
+    "deployments": ("four deployments in one host against one", ()),
+    "merging": ("what merging packs costs an append", ()),
+    "sealed": ("a start, a list and an append beside finished runs", ()),
+    "rules": ("the check of a write alone, and of a whole history", ()),
+    "many_runs": ("a start, memory and the list beside 10,000 parked runs", ("--count", "10000")),
+    "opening": ("a reader, a recovery, a long seal, a long resume", ("--count", "20000")),
+    "processes": ("start, memory, the command line", ()),
+    "mail": ("a mail, accepted to completed", ()),
+}
+
+
+def one(name: str, arguments: list[str]) -> None:
+    """Run this one here, as if it had been called by its own name."""
+    sys.argv = [name, *arguments]
+    importlib.import_module(f"benchmarks.{name}").main()
+
+
+def everything(arguments: list[str]) -> None:
+    """Run each in a process of its own, so that none inherits another's heap."""
+    for name, (title, usual) in ALL.items():
+        print(f"\n== {name}: {title}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *usual, *arguments], check=True)
 
 
 def main() -> None:
-    """Run each in a process of its own, so that none inherits another's heap."""
-    for title, (module, *arguments) in ALL:
-        print(f"\n== {title}", flush=True)
-        subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], check=True)
+    """Take the name, and leave all else to whom it names."""
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] in ALL:
+        one(arguments[0], arguments[1:])
+    elif arguments and arguments[0] in {"-h", "--help"}:
+        print(__doc__, *(f"{name:12} {title}" for name, (title, _) in ALL.items()), sep="\n")
+    elif arguments and not arguments[0].startswith("-"):
+        sys.exit(f"there is no benchmark {arguments[0]!r}; there are {', '.join(ALL)}")
+    else:
+        everything(arguments)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -109,10 +109,10 @@ def main() -> None:
         folder, events = json.loads(options.work)
         work(Path(folder), events)
         return
-    burst = min(BURST, options.count)
+    burst, small_run = min(BURST, options.count), min(SMALL, options.count)
     with tempfile.TemporaryDirectory(dir=options.folder) as name, ExitStack() as opened:
         begun = time.perf_counter()
-        workers = {events: Worker(Path(name), events) for events in (SMALL, max(options.count, SMALL + 1))}
+        workers = {events: Worker(Path(name), events) for events in (small_run, max(options.count, small_run + 1))}
         for worker in workers.values():
             opened.callback(worker.close)
         print(f"grown in {time.perf_counter() - begun:.0f} s")

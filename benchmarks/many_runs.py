@@ -3,7 +3,7 @@
 The repository is made first (``benchmarks.repositories``), some 50 s for 100,000 runs; ``--keep`` leaves it for another
 time. Each figure is printed beside its limit; a busy machine shows in all of them.
 
-    python -m benchmarks.many_runs [--runs N] [--folder DIR] [--keep]
+    python -m benchmarks.many_runs [--count RUNS] [--folder DIR] [--keep]
 """
 
 import argparse
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from benchmarks.figures import load, show
 from benchmarks.processes import memory
 from benchmarks.repositories import ADDRESS, create, parked
 from substrate.folder import Folder
@@ -103,13 +104,6 @@ class Many:
         return found.hexdigest()
 
 
-def show(what: str, found: float, limit: float, unit: str, cpu: float | None = None) -> None:
-    """A figure and its limit; and how much of it was work, where the machine has other work, too."""
-    over = "" if found <= limit else "   OVER"
-    work = "" if cpu is None else f"   (CPU {cpu:.2f} s)"
-    print(f"{what:58} {found:8.2f} {unit:2}   limit {limit:6.2f} {unit}{over}{work}", flush=True)
-
-
 def spent(pid: int) -> float:
     """Seconds of CPU that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -154,18 +148,19 @@ def with_index(many: Many) -> None:
 def main() -> None:
     """Print all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--count", type=int, default=100_000, help="parked runs")
     parser.add_argument("--folder", type=Path, help="where to write; must be on a real disk")
     parser.add_argument("--keep", action="store_true", help="leave what was made in --folder, and use it again")
     options = parser.parse_args()
     if options.keep and options.folder is None:
         sys.exit("--keep needs --folder")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = options.folder / f"many-{options.runs}" if options.keep else Path(name)
+        folder = options.folder / f"many-{options.count}" if options.keep else Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        many = Many(folder, options.runs)
+        many = Many(folder, options.count)
         without_index(many, lambda: shutil.rmtree(many.index.parent, ignore_errors=True))
         with_index(many)
+        load()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """What merging packs costs an append: batch 1 through one store, with merges and without, and how many packs are left.
 
-    python -m benchmarks.merging [appends]
+    python -m benchmarks.merging [--count APPENDS] [--folder DIR]
 
 Both stores write in turns of 200, so that both meet the same disk; a merge step is made every ``merge_pause`` seconds,
 as the SubstrateActor does. An append is timed from its commit to its return, with the step that it had to wait for.
 """
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -59,11 +59,14 @@ class Contestant:
 
 def main() -> None:
     """Run it and print two lines."""
-    appends = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--count", type=int, default=20_000, help="appends")
+    parser.add_argument("--folder", help="where to write; must be on a real disk")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         on = Contestant(Path(folder) / "on.git", merges=True)
         off = Contestant(Path(folder) / "off.git", merges=False)
-        for first in range(0, appends, BURST):
+        for first in range(0, options.count, BURST):
             on.burst(first)
             off.burst(first)
         print(on.report("merges on "))

@@ -3,7 +3,7 @@
 CPU time of this process, because the check does nothing else. The limit is that of the hot path, an append of one
 event; the other figures are for whoever wonders. ``waypost fsck`` does what the second half does.
 
-    python -m benchmarks.rules [--commits N]
+    python -m benchmarks.rules [--count COMMITS]
 """
 
 import argparse
@@ -53,7 +53,7 @@ def microseconds(work: Callable[[], object], rounds: int) -> float:
     return best / rounds * 1e6
 
 
-def checks(desk: Desk) -> None:
+def checks(desk: Desk, rounds: int) -> None:
     """The check of each kind of write, on what it would be decided on."""
     by = WorkflowProcess(Generation(desk.begin().generation))
     run = desk.start(message("first@x"))
@@ -69,13 +69,13 @@ def checks(desk: Desk) -> None:
         return found
 
     one, two = step(50)
-    took = check("append, one event", Append(by=by, run=run, events=(one,)), ROUNDS, f"   limit {LIMIT:.0f}")
-    check("append, two events", Append(by=by, run=run, events=(one, two)), ROUNDS)
-    check("enqueue", Enqueue(message("next@x")), ROUNDS // 10)
+    took = check("append, one event", Append(by=by, run=run, events=(one,)), rounds, f"   limit {LIMIT:.0f}")
+    check("append, two events", Append(by=by, run=run, events=(one, two)), rounds)
+    check("enqueue", Enqueue(message("next@x")), rounds // 10 + 1)
     arrival = desk.enqueue(message("next@x"))
-    check("claim", Claim(arrival), ROUNDS // 10)
+    check("claim", Claim(arrival), rounds // 10 + 1)
     desk.must(Claim(arrival))
-    check("take up", TakeUp(arrival=arrival, start=STARTED), ROUNDS // 10)
+    check("take up", TakeUp(arrival=arrival, start=STARTED), rounds // 10 + 1)
     print(f"  {'within its limit' if took <= LIMIT else 'OVER ITS LIMIT'}")
 
 
@@ -110,15 +110,15 @@ def history(path: Path, commits: int) -> None:
 def main() -> None:
     """Print both halves."""
     options = argparse.ArgumentParser(description="What the rule book costs.")
-    options.add_argument("--commits", type=int, default=5_000)
+    options.add_argument("--count", type=int, default=5_000, help="commits")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print("the check alone")
         store = create(Path(folder) / "a.git")
-        checks(Desk(store))
+        checks(Desk(store), min(ROUNDS, chosen.count))
         store.close()
         print("a whole history")
-        history(Path(folder) / "r.git", chosen.commits)
+        history(Path(folder) / "r.git", chosen.count)
 
 
 if __name__ == "__main__":

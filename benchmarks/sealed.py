@@ -3,7 +3,7 @@
 Prints, for a repository with few sealed runs and one with many: the time to open it, to open it without its index
 (which is then built again), to list 1,000 runs, and a durable append. Only ratios within one run mean something.
 
-    python -m benchmarks.sealed [--runs N] [--folder DIR]
+    python -m benchmarks.sealed [--count RUNS] [--folder DIR]
 """
 
 import argparse
@@ -123,23 +123,24 @@ def took(act: Callable[[], object], times: int = 1) -> float:
 def main() -> None:
     """Build both and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--count", type=int, default=2000, help="sealed runs")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        few_runs = min(FEW, options.count)
         few, many = Bench(Path(folder) / "few.git"), Bench(Path(folder) / "many.git")
-        few.grow(FEW)
-        many.grow(options.runs)
+        few.grow(few_runs)
+        many.grow(options.count)
         rows: list[tuple[str, Callable[[Bench], Callable[[], object]], int]] = [
             ("stop and open", lambda bench: bench.reopen, 5),
             ("list 1,000 runs", lambda bench: lambda: bench.submit(ReadRuns(limit=1000)), 1),
-            ("durable append", lambda bench: bench.append(), APPENDS),
+            ("durable append", lambda bench: bench.append(), min(APPENDS, options.count)),
             ("open without index", lambda bench: bench.rebuild, 1),
         ]
         for name, of, times in rows:
             small, large = took(of(few), times), took(of(many), times)
             print(
-                f"{name:22} {FEW} sealed runs: {small:8.2f} ms   {options.runs} sealed runs: {large:8.2f} ms   "
+                f"{name:22} {few_runs} sealed runs: {small:8.2f} ms   {options.count} sealed runs: {large:8.2f} ms   "
                 f"ratio {large / small:.2f}"
             )
         few.ref.stop()
