@@ -76,6 +76,8 @@ def _refuse_damage(head: Head, scans: Sequence[Scan]) -> None:
             raise Unsigned(scan.file, Stop.UNSIGNED.value, offset=scan.stopped, heads=(str(head),))
         if scan.stop is Stop.SPOILT:
             raise Damaged(scan.file, Stop.SPOILT.value, offset=scan.end, heads=(str(head),))
+        if scan.stop is Stop.HEADLESS:
+            raise Damaged(scan.file, Stop.HEADLESS.value, offset=0, heads=(str(head),))
     beyond = [later for scan in scans for later in _heads(scan) if later.number >= head.number + 2]
     if beyond:
         torn = next((scan for scan in scans if scan.stop is Stop.TORN), scans[0])

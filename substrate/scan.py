@@ -30,6 +30,7 @@ class Stop(enum.Enum):
     TORN = "what follows isn't a whole flush"
     UNSIGNED = "a whole head follows that this host's key has not signed"
     SPOILT = "a whole and signed flush follows with an object that nothing in it names"
+    HEADLESS = "whole flushes follow, and the file doesn't begin as a journal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,9 @@ def scan(file: str, raw: bytes, verifies: Verifies, *, keep: bool = False) -> Sc
     sha = _finished(raw)
     limit = len(raw) - pack.TRAILER if sha else len(raw)
     walk = _Walk(raw, limit, verifies, keep=keep)
-    stop = walk.go() if raw[: len(pack.MAGIC)] == pack.MAGIC else Stop.END
+    stop = walk.go()
+    if walk.flushes and raw[: len(pack.MAGIC)] != pack.MAGIC:
+        stop = Stop.HEADLESS  # a journal's beginning is durable before its first flush: no crash leaves this
     end = walk.flushes[-1].end if walk.flushes else pack.HEADER
     if stop is Stop.END and raw[end:limit].strip(b"\0"):
         stop = Stop.TORN
