@@ -3,8 +3,10 @@
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType, TracebackType
@@ -23,6 +25,8 @@ from waypost.model.limits import DEFAULT
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 """As ``signal.signal`` has it."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GIVEN_UP = b"\0"
+"""A ring that no signal makes: none has the number 0."""
 
 
 def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool) -> Exit:
@@ -68,26 +72,42 @@ def say(at: str, text: str) -> None:
 
 
 class Signals:
-    """What the main thread waits for: a signal that ends the host, or the host's own end. A second signal is final."""
+    """What the main thread waits for: a signal that ends the host, or the host's own end. A second signal is final.
+
+    It waits for a byte, which the interpreter writes the moment that a signal comes: a wait on a queue isn't ended by
+    one that comes just before it begins, or that another thread gets.
+    """
 
     def __init__(self) -> None:
-        self._came: SimpleQueue[signal.Signals | HostError] = SimpleQueue()
+        self._ended: SimpleQueue[HostError] = SimpleQueue()
+        self._bell, self._ring = socket.socketpair()
+        self._ring.settimeout(0)  # the interpreter wants it so, and one ring that isn't heard yet is enough
         self._before: list[tuple[signal.Signals, Handler]] = []
+        self._rung = -1
 
     def give_up(self, error: HostError) -> None:
         """From any thread: the host can't go on."""
-        self._came.put(error)
+        self._ended.put(error)
+        with suppress(OSError):
+            self._ring.send(_GIVEN_UP)
 
     def wait(self) -> signal.Signals | HostError:
         """The first that comes."""
-        came = self._came.get()
+        came: signal.Signals | HostError | None = None
+        while came is None:
+            rung = self._bell.recv(1)
+            if rung == _GIVEN_UP:
+                came = self._ended.get()
+            elif rung[0] in _ENDING:
+                came = signal.Signals(rung[0])
         for number in _ENDING:
             signal.signal(number, _at_once)
         return came
 
     def __enter__(self) -> Self:
+        self._rung = signal.set_wakeup_fd(self._ring.fileno(), warn_on_full_buffer=False)
         for number in _ENDING:
-            self._before.append((number, signal.signal(number, self._note)))
+            self._before.append((number, signal.signal(number, _noted)))
         return self
 
     def __exit__(
@@ -95,9 +115,13 @@ class Signals:
     ) -> None:
         for number, handler in self._before:
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._rung)
+        self._ring.close()
+        self._bell.close()
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        self._came.put(signal.Signals(number))
+
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """Nothing: the interpreter has rung, and only does so for a signal that has a handler."""
 
 
 def _at_once(_number: int, _frame: FrameType | None) -> None:
