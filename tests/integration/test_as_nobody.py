@@ -46,9 +46,9 @@ def test_deaths_in_recovery_lose_nothing_of_an_ordinary_users(folder: Path) -> N
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(900)
 def test_every_grid_holds_for_an_ordinary_user(folder: Path) -> None:
-    """All of them, the long ones, too."""
-    said = as_nobody(folder, GRIDS, "-m", "torture or not torture")
+    """All files of them; not their longest forms, which would take as long again as they do for root."""
+    said = as_nobody(folder, GRIDS, "-m", "not torture")
     assert "passed" in said
     assert "skipped" not in said
