@@ -16,6 +16,7 @@ ALL: dict[str, tuple[str, tuple[str, ...]]] = {
     "mixed": ("mail in, runs, sealed: 20,000 durable operations", ("--count", "20000")),
     "weight": ("bytes on disk for each event", ()),
     "deployments": ("four deployments in one host against one", ()),
+    "stalls": ("appends beside another deployment's values of 30 MB", ()),
     "merging": ("what merging packs costs an append", ()),
     "sealed": ("a start, a list and an append beside finished runs", ()),
     "rules": ("the check of a write alone, and of a whole history", ()),

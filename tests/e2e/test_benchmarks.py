@@ -23,6 +23,7 @@ QUICK = {
     "mixed": "60",
     "rules": "20",
     "sealed": "3",
+    "stalls": "1",
     "weight": "32",
 }
 SLOW = {"append": "20", "mail": "2", "many_runs": "65", "opening": "200", "processes": "1"}
