@@ -228,9 +228,22 @@ def test_no_death_at_all_in_a_merge_or_its_recovery_loses_anything(template: Pat
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_an_error_in_a_merge_harms_nobody(template: Path, tmp_path: Path, error: int) -> None:
     """The merge is given up, the store writes on, and the next start merges again."""
-    expected = _expected(template, tmp_path)
-    for at in points(template, tmp_path)[::4]:
-        repository = tmp_path / f"{at}.git"
+    fail_in_merges(template, tmp_path, error, 4)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_no_error_at_all_in_a_merge_harms_anybody(template: Path, tmp_path: Path, error: int) -> None:
+    """The whole grid."""
+    fail_in_merges(template, tmp_path, error, 1)
+
+
+def fail_in_merges(template: Path, folder: Path, error: int, step: int) -> None:
+    """Fail once at every ``step``-th point of a merge."""
+    expected = _expected(template, folder)
+    for at in points(template, folder)[::step]:
+        repository = folder / f"{at}.git"
         shutil.copytree(template, repository)
         disk = FailingDisk(at, error)
         disk.lasting = False
