@@ -29,7 +29,7 @@ def runs(data: str | None, *, as_json: bool) -> Exit:
     else:
         _table(answer)
     err(*words.left_out(answer))
-    return Exit.OK
+    return Exit.LEFT if answer.unread else Exit.OK
 
 
 def show(run: str, data: str | None, *, as_json: bool) -> Exit:

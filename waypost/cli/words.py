@@ -93,6 +93,8 @@ def left_out(answer: Runs) -> Iterator[str]:
     """What to say beside a list that doesn't show all there are."""
     if answer.more:
         yield f"only the newest {len(answer.runs)} are listed; `waypost show RUN` shows any, by its whole id"
+    for each in answer.unread:
+        yield f"{each.deployment} isn't listed: {harmless(each.why)}"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -55,11 +55,19 @@ class RunRow(Answer, frozen=True, kw_only=True):
     waiting: str = ""
 
 
+class Unread(Answer, frozen=True, kw_only=True):
+    """A deployment that a list says nothing of, and why."""
+
+    deployment: str
+    why: str
+
+
 class Runs(Answer, frozen=True, kw_only=True):
     """Runs, newest first; ``more`` tells that older ones were left out."""
 
     runs: tuple[RunRow, ...]
     more: bool = False
+    unread: tuple[Unread, ...] = ()
 
 
 class Line(Answer, frozen=True, kw_only=True):

@@ -27,12 +27,8 @@ class Offline:
         self._readers: dict[str, Reader] = {}
 
     def situations(self) -> tuple[Situation, ...]:
-        """Every deployment that has a repository here. Raises SubstrateError where one can't be read."""
-        found = ((name, self._reader(name).facts()) for name in self._data.deployments())
-        return tuple(
-            Situation(name=name, address=facts.address, hosted=False, state="held" if facts.held else "")
-            for name, facts in found
-        )
+        """Every deployment that has a repository here; what is wrong with one is said where it is read."""
+        return tuple(map(self._situation, self._data.deployments()))
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
@@ -52,6 +48,13 @@ class Offline:
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """Mails that were rejected, a page."""
         return self._reader(deployment).rejected(cursor)
+
+    def _situation(self, name: str) -> Situation:
+        try:
+            facts = self._reader(name).facts()
+        except SubstrateError as failure:
+            return Situation(name=name, address="", hosted=False, state="unreadable", reason=failure.message)
+        return Situation(name=name, address=facts.address, hosted=False, state="held" if facts.held else "")
 
     def _reader(self, deployment: str) -> Reader:
         if deployment not in self._readers:

@@ -11,11 +11,11 @@ import msgspec
 
 from substrate.messages import Kept, LogPage, RejectedPage, RunLine
 from waypost.host import explain
-from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Why
+from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Unread, Why
 from waypost.host.errors import AmbiguousRun, NoSuchRun
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
-from waypost.model.errors import Invalid
+from waypost.model.errors import Invalid, WaypostError
 from waypost.model.ids import RunId, parse_run_id
 
 _BRIEF = 60
@@ -49,25 +49,43 @@ class Source(Protocol):
 
 
 def runs(source: Source, limit: int = LIST) -> Runs:
-    """The answer of ``waypost runs``: newest first."""
+    """The answer of ``waypost runs``: newest first. Where no deployment can be read, its error is raised."""
     rows: list[RunRow] = []
-    for situation in source.situations():
-        rows += (_row(situation.name, line) for line in source.runs(situation.name, limit + 1))
+    failures: list[tuple[str, WaypostError]] = []
+    situations = source.situations()
+    for situation in situations:
+        try:
+            rows += (_row(situation.name, line) for line in source.runs(situation.name, limit + 1))
+        except WaypostError as failure:  # one that is down hides none of the others
+            failures.append((situation.name, failure))
+    if failures and len(failures) == len(situations):
+        raise failures[0][1]
     rows.sort(key=lambda row: row.started, reverse=True)
-    return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit)
+    unread = tuple(Unread(deployment=name, why=failure.message) for name, failure in failures)
+    return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit, unread=unread)
 
 
 def locate(source: Source, text: str) -> tuple[Situation, RunId]:
-    """The run that is meant by an id or the beginning of one. Raises NoSuchRun, AmbiguousRun."""
+    """The run that is meant by an id or the beginning of one. Raises NoSuchRun, AmbiguousRun.
+
+    Where a deployment can't be read, its error is raised, unless a whole id is found in another.
+    """
     whole_id = _as_id(text)
     # run_1 means run_1_…, never run_10_…
     beginning = text if text.count("_") > 1 else f"{text}_"
     found: list[tuple[Situation, RunId]] = []
+    failures: list[WaypostError] = []
     for situation in source.situations():
-        if whole_id is not None and source.page(situation.name, whole_id, 0) is not None:
-            return situation, whole_id
-        lines = source.runs(situation.name, LIST)
+        try:
+            if whole_id is not None and source.page(situation.name, whole_id, 0) is not None:
+                return situation, whole_id
+            lines = source.runs(situation.name, LIST)
+        except WaypostError as failure:
+            failures.append(failure)
+            continue
         found += ((situation, line.run) for line in lines if line.run == text or line.run.startswith(beginning))
+    if failures and (whole_id is None or not found):
+        raise failures[0]  # the one that is meant, or a second one that begins alike, may be there
     match found:
         case []:
             raise NoSuchRun(text)
