@@ -12,7 +12,8 @@ from typing import assert_never
 
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
-from actors.logic.child_requests import Given, Submitted, answer, fetch, take
+from actors.logic.child_pace import Pace, charge, release
+from actors.logic.child_requests import Given, Submitted, answer, commits, fetch, take
 from actors.logic.child_states import (
     Alive,
     Broke,
@@ -72,7 +73,9 @@ _REASON = 1000
 KILL = Signal(signal.SIGKILL)
 TERM = Signal(signal.SIGTERM)
 PATIENCE = Woken(1)
-"""The one wake-up that is ever asked for: it means "still here? then SIGKILL"."""
+"""A wake-up: it means "still here? then SIGKILL"."""
+PACE = Woken(2)
+"""A wake-up: answers that were held back may leave."""
 
 
 # --- the decision --------------------------------------------------------------------------------------------------
@@ -163,7 +166,9 @@ def _talking(setup: Setup, state: Talking, message: Message, now: Now) -> Next[S
         case Heard():
             return _heard(setup, state, message.message)
         case Outcome():
-            return _answered(setup, state, message)
+            return _answered(setup, state, message, now)
+        case Woken() if message == PACE:
+            return _released(setup, state, now)
         case Send():
             return _pumped(setup, _pushed(setup, state, (message.payload,)))
         case Written():
@@ -174,7 +179,7 @@ def _talking(setup: Setup, state: Talking, message: Message, now: Now) -> Next[S
 
 def _leaving(setup: Setup, state: Leaving, message: Message) -> Next[State]:
     match message:
-        case Woken():
+        case Woken() if message == PATIENCE:
             return _kill(state)
         case Broke() | Stalled():
             return _kill(state)  # its end has been asked for: nothing new to tell
@@ -254,13 +259,19 @@ def _heard(setup: Setup, state: Talking, message: FromChild | Progress) -> Next[
             return _progress(setup, state, message)
         case _:
             try:
-                given = take(state.desk, message, generation=setup.generation, limits=setup.limits)
+                given = take(
+                    state.desk,
+                    message,
+                    generation=setup.generation,
+                    limits=setup.limits,
+                    late=len(state.pace.late),
+                )
             except RuleBroken as broken:
                 return _violated(setup, state, broken.reason)
             return _served(setup, state, given)
 
 
-def _answered(setup: Setup, state: Talking, outcome: Outcome) -> Next[State]:
+def _answered(setup: Setup, state: Talking, outcome: Outcome, now: Now) -> Next[State]:
     match outcome.result:
         case Withheld() if outcome.correlation not in state.desk.open:
             return Next(state)
@@ -268,9 +279,26 @@ def _answered(setup: Setup, state: Talking, outcome: Outcome) -> Next[State]:
             # Its request can't be answered either way; the next generation asks again.
             return _kill(state, f"the repository could not take its writes: {reason}")
         case Done() | Refused() as result:
-            return _served(setup, state, answer(state.desk, outcome.correlation, result))
+            given = answer(state.desk, outcome.correlation, result)
+            if not commits(state.desk, outcome.correlation, result):
+                return _served(setup, state, given)
+            pace, say = charge(state.pace, given.say, now.mono, setup.limits)
+            first = () if state.pace.late else _wake(pace)
+            following = _served(setup, replace(state, pace=pace), replace(given, say=say))
+            return Next(following.state, (*following.effects, *first))
         case _:
             assert_never(outcome.result)
+
+
+def _released(setup: Setup, state: Talking, now: Now) -> Next[State]:
+    pace, say = release(state.pace, now.mono)
+    following = _pumped(setup, _pushed(setup, replace(state, pace=pace), say))
+    return Next(following.state, (*following.effects, *_wake(pace)))
+
+
+def _wake(pace: Pace) -> tuple[WakeAt, ...]:
+    """Come back when the first of the answers that are held back may leave."""
+    return (WakeAt(PACE, mono=pace.late[0].due),) if pace.late else ()
 
 
 def _served(setup: Setup, state: Talking, given: Given) -> Next[State]:

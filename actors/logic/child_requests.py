@@ -154,13 +154,13 @@ class Given:
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
-def take(desk: Desk, request: Request, *, generation: Generation, limits: Limits) -> Given:
-    """Take a request in. Raises RuleBroken."""
+def take(desk: Desk, request: Request, *, generation: Generation, limits: Limits, late: int = 0) -> Given:
+    """Take a request in; ``late`` others are done, and their answers are held back. Raises RuleBroken."""
     continued = isinstance(request, BlobPut) and request.id in desk.parts
     if not continued:
         if request.id <= desk.last:
             raise RuleBroken(f"request {request.id} follows request {desk.last}; ids only rise")
-        if len(desk.open) + len(desk.parts) + len(desk.queued) >= limits.requests:
+        if len(desk.open) + len(desk.parts) + len(desk.queued) + late >= limits.requests:
             raise RuleBroken(f"more than {limits.requests} requests are under way")
         desk = replace(desk, last=request.id)
     run = _run(request.run)
@@ -276,6 +276,11 @@ def _call(text: str) -> CallId:
 
 
 # --- out -----------------------------------------------------------------------------------------------------------
+
+
+def commits(desk: Desk, correlation: int, result: Done | Refused) -> bool:
+    """Whether this outcome of a request is a commit; a value is none until an event names it."""
+    return isinstance(result, Done) and isinstance(desk.open.get(correlation), Appending | Mailing | Pausing)
 
 
 def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from actors.logic.child_outbox import Outbox
+from actors.logic.child_pace import Pace
 from actors.logic.child_requests import Desk
 from actors.messages import (
     BytesCame,
@@ -106,6 +107,7 @@ class Talking:
     tail: bytes = field(default=b"", repr=False)
     desk: Desk = field(default_factory=Desk)
     outbox: Outbox = field(default_factory=Outbox)
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)

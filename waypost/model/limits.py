@@ -34,6 +34,9 @@ class Limits:
     nesting: int = 32
     requests: int = 256
     """Requests of one child under way."""
+    commits: float = 2000.0
+    """A second, of one child, averaged over ``commits_over`` seconds; one that writes faster is answered later."""
+    commits_over: float = 10.0
     unsent: int = 4 * MIB
     """Bytes that a child leaves unread before it is ended."""
     page: int = MIB
