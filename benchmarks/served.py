@@ -37,8 +37,8 @@ from waypost.shell import Ref, request
 ADDRESS = "bench@example.com"
 SETTINGS = Settings(deployment="bench", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 START = Start(definition="d" * 64, code="c" * 64, python="3.11", waypost="0.1.0", mail_to=())
-STEP = "read_the_claim_of_an_expense_" + "x" * 32
-OUTPUT = ev.Value(inline=msgspec.Raw(b'{"amount":"12.50","purpose":"' + b"x" * 92 + b'"}'))
+STEP = "read_claim"
+OUTPUT = ev.Value(inline=msgspec.Raw(b'{"amount":"12.50","purpose":"' + b"x" * 137 + b'"}'))
 PATIENCE = 600.0
 
 Operations: TypeAlias = Generator[Operation, Done, None]
