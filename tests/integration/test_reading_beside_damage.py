@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from substrate import SigningKey
+from substrate.messages import Enqueue
 from substrate.store import Store
 from waypost.host.datadir import DataDir, lay_out, prepare
 from waypost.model.ids import RunId
@@ -31,6 +32,9 @@ def _world(tmp_path: Path) -> tuple[DataDir, dict[str, RunId]]:
         desk.begin()
         for number in range(len(runs) + 1):
             runs[name] = desk.start(message(f"{number}@x"))
+        if name == "two":
+            desk.enqueue(message("held@x"))
+            desk.must(Enqueue(message("held@x", text="another")))
         store.close()
     return data, runs
 
@@ -43,6 +47,17 @@ def test_the_other_runs_are_listed_and_the_lost_deployment_is_named(world: tuple
     assert listed.status == 2
     assert runs["one"] in listed.out
     assert "two isn't listed: " in listed.err
+
+
+@pytest.mark.parametrize(("which", "said"), [("hold", "id-clash with two/"), ("rejected", "nothing was rejected")])
+def test_so_are_the_other_mails_that_no_run_has(world: tuple[DataDir, dict[str, RunId]], which: str, said: str) -> None:
+    """One that waits for a decision waits for ever if a neighbour's damage hides it."""
+    data, _ = world
+    lose(data, "one")
+    listed = verb("queue", which, data=data.path)
+    assert listed.status == 2
+    assert said in listed.out
+    assert "one isn't listed: " in listed.err
 
 
 def test_a_whole_id_is_found_in_what_can_be_read_and_the_beginning_of_one_is_not_guessed(

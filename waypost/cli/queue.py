@@ -20,7 +20,7 @@ def hold(data: str | None, *, as_json: bool) -> Exit:
     give(answer, _listed(answer, "nothing is on hold"), as_json=as_json)
     if answer.more:
         err(f"only the oldest {len(answer.mails)} are listed")
-    return Exit.OK
+    return _ended(answer)
 
 
 def rejected(data: str | None, *, as_json: bool) -> Exit:
@@ -29,7 +29,7 @@ def rejected(data: str | None, *, as_json: bool) -> Exit:
     give(answer, _listed(answer, "nothing was rejected"), as_json=as_json)
     if answer.more or answer.counted > len(answer.mails):
         err(f"{answer.counted} were rejected in all; those of the last days are listed, at most {len(answer.mails)}")
-    return Exit.OK
+    return _ended(answer)
 
 
 def release(mail: str, data: str | None) -> Exit:
@@ -44,6 +44,11 @@ def reject(mail: str, data: str | None) -> Exit:
     done = Client(existing(data).socket).post(Rejected, "queue", "hold", plain("the mail", mail), "reject")
     out(f"{done.mail} is rejected; it stays readable in `waypost queue rejected`")
     return Exit.OK
+
+
+def _ended(answer: KeptMails) -> Exit:
+    err(*words.unread(answer.unread))
+    return Exit.LEFT if answer.unread else Exit.OK
 
 
 def _listed(answer: KeptMails, nothing: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Answers as text: what a person reads in a terminal, or a program line by line. Pure but for the time zone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from waypost.host.held import WouldGo
 
 from waypost.cli.output import harmless
-from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Verified, WaitingOn, Why
+from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Unread, Verified, WaitingOn, Why
 
 ISOLATION = {
     "none": "isolation none: workflow code runs as this user and is kept from mistakes, not from malice",
@@ -93,8 +93,12 @@ def left_out(answer: Runs) -> Iterator[str]:
     """What to say beside a list that doesn't show all there are."""
     if answer.more:
         yield f"only the newest {len(answer.runs)} are listed; `waypost show RUN` shows any, by its whole id"
-    for each in answer.unread:
-        yield f"{each.deployment} isn't listed: {harmless(each.why)}"
+    yield from unread(answer.unread)
+
+
+def unread(deployments: Iterable[Unread]) -> Iterator[str]:
+    """What to say of deployments that a list leaves out."""
+    return (f"{each.deployment} isn't listed: {harmless(each.why)}" for each in deployments)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -158,6 +158,7 @@ class KeptMails(Answer, frozen=True, kw_only=True):
     mails: tuple[KeptMail, ...]
     more: bool = False
     counted: int = 0
+    unread: tuple[Unread, ...] = ()
 
 
 class Released(Answer, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from substrate.messages import Kept
 from waypost.host.answers import KeptMail, KeptMails
 from waypost.host.errors import AmbiguousMail, NotOnHold
 from waypost.host.narrate import printable
-from waypost.host.source import LIST, Source
+from waypost.host.source import LIST, Source, readable
 
 _BRIEF = 60
 _WHOLE = 200
@@ -19,26 +19,29 @@ def mail_name(deployment: str, arrival: int) -> str:
 
 def on_hold(source: Source) -> KeptMails:
     """The answer of ``waypost queue hold``, oldest first."""
-    rows: list[KeptMail] = []
-    for situation in source.situations():
-        rows += (_row(situation.name, kept) for kept in source.on_hold(situation.name, LIST + 1))
+    found, unread = readable(source, lambda name: source.on_hold(name, LIST + 1))
+    rows = [_row(name, kept) for name, mails in found.items() for kept in mails]
     rows.sort(key=lambda row: row.since)
-    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST)
+    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST, unread=unread)
 
 
 def rejected(source: Source) -> KeptMails:
     """The answer of ``waypost queue rejected``, newest first."""
-    rows: list[KeptMail] = []
-    counted = 0
-    for situation in source.situations():
-        page = source.rejected(situation.name, None)
-        rows += (_row(situation.name, kept) for kept in page.mails)
-        while page.cursor is not None:
-            page = source.rejected(situation.name, page.cursor)
-            rows += (_row(situation.name, kept) for kept in page.mails)
-        counted += page.counted
+    found, unread = readable(source, lambda name: _rejected(source, name))
+    rows = [row for mails, _ in found.values() for row in mails]
     rows.sort(key=lambda row: row.since, reverse=True)
-    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST, counted=counted)
+    counted = sum(counted for _, counted in found.values())
+    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST, counted=counted, unread=unread)
+
+
+def _rejected(source: Source, name: str) -> tuple[list[KeptMail], int]:
+    """Those of one deployment, and how many there ever were."""
+    page = source.rejected(name, None)
+    rows = [_row(name, kept) for kept in page.mails]
+    while page.cursor is not None:
+        page = source.rejected(name, page.cursor)
+        rows += (_row(name, kept) for kept in page.mails)
+    return rows, page.counted
 
 
 def named_on_hold(source: Source, text: str) -> tuple[str, int]:

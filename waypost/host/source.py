@@ -4,8 +4,8 @@ Both ways give the same records, so that a verb says the same with and without a
 """
 
 import itertools
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from waypost.host.explain import Situation
 from waypost.host.narrate import printable
 from waypost.model.errors import Invalid, WaypostError
 from waypost.model.ids import RunId, parse_run_id
+
+T = TypeVar("T")
 
 _BRIEF = 60
 _WAITS = 2
@@ -48,20 +50,28 @@ class Source(Protocol):
         ...
 
 
-def runs(source: Source, limit: int = LIST) -> Runs:
-    """The answer of ``waypost runs``: newest first. Where no deployment can be read, its error is raised."""
-    rows: list[RunRow] = []
-    failures: list[tuple[str, WaypostError]] = []
-    situations = source.situations()
-    for situation in situations:
+def readable(source: Source, ask: Callable[[str], T]) -> tuple[dict[str, T], tuple[Unread, ...]]:
+    """What is known of each deployment, by name: one that is down hides none of the others, but is named.
+
+    Where none of them can be read, the error of the first is raised.
+    """
+    found: dict[str, T] = {}
+    failures: dict[str, WaypostError] = {}
+    for situation in source.situations():
         try:
-            rows += (_row(situation.name, line) for line in source.runs(situation.name, limit + 1))
-        except WaypostError as failure:  # one that is down hides none of the others
-            failures.append((situation.name, failure))
-    if failures and len(failures) == len(situations):
-        raise failures[0][1]
+            found[situation.name] = ask(situation.name)
+        except WaypostError as failure:
+            failures[situation.name] = failure
+    if failures and not found:
+        raise next(iter(failures.values()))
+    return found, tuple(Unread(deployment=name, why=failure.message) for name, failure in failures.items())
+
+
+def runs(source: Source, limit: int = LIST) -> Runs:
+    """The answer of ``waypost runs``: newest first."""
+    found, unread = readable(source, lambda name: source.runs(name, limit + 1))
+    rows = [_row(name, line) for name, lines in found.items() for line in lines]
     rows.sort(key=lambda row: row.started, reverse=True)
-    unread = tuple(Unread(deployment=name, why=failure.message) for name, failure in failures)
     return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit, unread=unread)
 
 
