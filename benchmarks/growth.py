@@ -27,8 +27,8 @@ from waypost.host.app import SWITCH
 
 SMALL = 100
 BURST, BURSTS = 200, 20
-UNASKED = 32
-"""Appends under way while a run grows."""
+UNASKED = 8
+"""Appends under way while a run grows: it comes by often enough for the merges that this brings about."""
 
 
 class Taken(msgspec.Struct):
@@ -49,6 +49,7 @@ def work(folder: Path, events: int) -> None:
         (served.tell if number % UNASKED else served.ask)(steps.append())
     served.ask(steps.append())
     assert served.ask(ReadLog(run=run, after=events - 1, limit=1)).value.last == events
+    served.rest()
     with Probe(folder / f"{events}.raw") as probe:
         print("ready", flush=True)
         for line in sys.stdin:

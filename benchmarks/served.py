@@ -19,9 +19,11 @@ from substrate.messages import (
     Claim,
     Done,
     Enqueue,
+    Merge,
     Open,
     Operation,
     Question,
+    ReadRuns,
     Stage,
     Start,
     Submit,
@@ -60,6 +62,11 @@ class Wakes:
         assert mono is not None, (ref, wall)
         self._asked.append((mono, message))
 
+    @property
+    def merging(self) -> bool:
+        """Whether a step of a merge was asked for that isn't due yet."""
+        return any(isinstance(message, Merge) for _, message in self._asked)
+
     def due(self) -> list[object]:
         """What is due now; each once."""
         if not self._asked:
@@ -93,6 +100,11 @@ class Served:
     def tell(self, what: Operation) -> None:
         """Send it and wait for nothing: whoever asks next waits for it, too."""
         self.ref.tell(Submit(what=what, stage=Stage.COMMITTED))
+
+    def rest(self) -> None:
+        """Let the merges come to their end that were left behind, because writes came faster than there is time."""
+        while self._clock.merging:
+            self.ask(ReadRuns(limit=1))
 
     def start(self, name: str) -> RunId:
         """A run of its own, by a mail with this name."""
