@@ -18,6 +18,7 @@ GRIDS = (
     "test_store_merge.py",
     "test_run_sealing.py",
     "test_store_eio.py",
+    "test_store_power.py",
     "test_queue_faults.py",
 )
 
