@@ -59,6 +59,7 @@ def move_ref(disk: Disk, folder: Folder, old: str | None, new: str) -> bool:
     aside, lock = f"{folder.aside}/ref.new", f"{folder.ref}.lock"
     disk.unlink(aside)
     disk.write_file(aside, f"{new}\n".encode())
+    disk.sync_directory(folder.aside)  # so that no power cut leaves the lock without the name by which it is ours
     try:
         # A link, not an open: so the lock has its content from the first moment, and shares its inode with ``aside``,
         # by which the next start knows a lock that we left behind from one that somebody holds.
@@ -84,6 +85,7 @@ def clear_leftovers(disk: Disk, folder: Folder) -> bool:
     stale = lock.exists() and ours.exists() and lock.samefile(ours)
     if stale:
         disk.unlink(str(lock))
+        disk.sync_directory(folder.heads)
     for file in Path(folder.aside).iterdir():
         if file.name == "ref.new" or file.suffix in (".idx", ".pack"):
             disk.unlink(str(file))
