@@ -111,7 +111,7 @@ def test_a_flipped_bit_is_never_guessed_at(
     flip(repositories[count], tmp_path, number, bits(random.Random(count * 10 + number), 20), last=number == 9)
 
 
-@pytest.mark.torture
+@pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("count", "number"), PLACES)
 def test_no_flipped_bit_at_all_is_guessed_at(

@@ -128,7 +128,7 @@ def test_a_second_power_cut_in_the_recovery_takes_nothing_either(
         cut_at(source, tmp_path, at, (random.Random(at),), second=1 + at % 19)
 
 
-@pytest.mark.torture
+@pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_no_power_cut_at_all_takes_anything(template: tuple[Path, CutDisk], tmp_path: Path) -> None:
     """Every point, with mixtures, and a second cut in each recovery."""
