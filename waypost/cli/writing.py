@@ -5,12 +5,12 @@ import sys
 import msgspec
 
 from waypost.cli import words
-from waypost.cli.client import Client
+from waypost.cli.client import Client, Said
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain, run_named
 from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Resumed
 from waypost.host.datadir import DataDir
-from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotNow
+from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotHosted, NotNow
 from waypost.host.exits import Exit
 from waypost.host.keeping_errors import NotConfirmed
 from waypost.model.limits import DEFAULT
@@ -27,6 +27,10 @@ def send(address: str, data: str | None) -> Exit:
         taken = Client(where.socket).post(MailTaken, "mail", address, body=raw, content_type="message/rfc822")
     except NoHost:
         return _spool(where, address, raw)
+    except Said as said:
+        if said.code != NotHosted.code:
+            raise
+        return _spool(where, address, raw)  # the host that runs takes in what is for its own
     if taken.outcome == "on-hold":
         out(f"accepted as mail {taken.arrival} and put on hold: another mail has its Message-ID")
         err("`waypost queue hold` lists it, `waypost queue release` lets it in")
@@ -102,5 +106,5 @@ def _spool(data: DataDir, address: str, raw: bytes) -> Exit:
         path = leave(data.spool(name), raw)
     except OSError as failure:
         raise NotNow(f"{data.spool(name)}: {failure.strerror or failure}") from failure
-    out(f"no host runs: the mail lies safe in {path} and is taken in when `waypost run` starts")
+    out(f"no host runs {name}: the mail lies safe in {path} and is taken in when one does")
     return Exit.OK

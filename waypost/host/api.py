@@ -41,6 +41,7 @@ _STATUS = {
     "too-large": 413,
     "no-such-address": 404,
     "no-such-run": 404,
+    "not-hosted": 409,
     "no-such-deployment": 404,
     "ambiguous-run": 409,
     "peer-refused": 403,
@@ -120,27 +121,28 @@ class Api:
     async def runs(self, request: Request) -> Answer:
         """All runs, newest first; ``?limit=``."""
         limit = min(_number(request, "limit", source.LIST), source.LIST)
-        return await in_thread(source.runs, self._live, limit)
+        return await in_thread(source.runs, self._live.everything(), limit)
 
     async def show(self, request: Request) -> Answer:
         """One run with its timeline."""
-        return await in_thread(source.show, self._live, request.path_params["run"])
+        return await in_thread(source.show, self._live.everything(), request.path_params["run"])
 
     async def events(self, request: Request) -> Answer:
         """A page of one run's stored events; ``?after=`` a seq."""
-        return await in_thread(source.events, self._live, request.path_params["run"], _number(request, "after", 0))
+        after = _number(request, "after", 0)
+        return await in_thread(source.events, self._live.everything(), request.path_params["run"], after)
 
     async def why(self, request: Request) -> Answer:
         """What one run waits on."""
-        return await in_thread(source.why, self._live, request.path_params["run"])
+        return await in_thread(source.why, self._live.everything(), request.path_params["run"])
 
     async def on_hold(self, _request: Request) -> Answer:
         """Mails on hold."""
-        return await in_thread(queued.on_hold, self._live)
+        return await in_thread(queued.on_hold, self._live.everything())
 
     async def rejected(self, _request: Request) -> Answer:
         """Mails that were rejected after they had been accepted."""
-        return await in_thread(queued.rejected, self._live)
+        return await in_thread(queued.rejected, self._live.everything())
 
     async def verify(self, _request: Request) -> Answer:
         """Check every repository."""

@@ -99,7 +99,7 @@ class Host:
                 disk=disk or Disk(),
             )
             root = _root(config, ports, clock, wires, opened)
-            live = Live(root, config.limits)
+            live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
             status = Status(
                 waypost=__version__,
                 pid=os.getpid(),

@@ -313,6 +313,19 @@ class NoSuchRun(HostError):
         self.text = text
 
 
+class NotHosted(HostError):
+    """The deployment lies in this data directory, and isn't among those that the running host runs."""
+
+    code = "not-hosted"
+
+    def __init__(self, deployment: str) -> None:
+        super().__init__(
+            f"the host that runs here doesn't run {deployment}",
+            hint="stop it, then name the file of each deployment: waypost run FILE FILE …",
+        )
+        self.deployment = deployment
+
+
 class AmbiguousRun(HostError):
     """Several runs begin with this text."""
 

@@ -31,7 +31,7 @@ class Situation:
     def words(self) -> str:
         """One line for people."""
         if not self.hosted:
-            return "no host runs: nothing moves until one is started"
+            return "no host runs it: nothing moves until one does"
         reason = f": {printable(self.reason)}" if self.reason else ""
         until = f", until {self.until}" if self.until else ""
         return f"{self.state}{reason}{until}"

@@ -3,6 +3,7 @@
 Every call may raise Unanswered: a part of the host has failed, or takes too long.
 """
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pykka
@@ -32,16 +33,19 @@ from substrate.messages import (
 )
 from waypost.acting import Ref
 from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Rejected, Released, Resumed, SealedNow
-from waypost.host.errors import NoSuchAddress, NotNow, RefusedByRule, Unanswered
+from waypost.host.beside import Beside
+from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule, Unanswered
 from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
+from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
+from waypost.model.mail import address as normal
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request
 
@@ -54,8 +58,14 @@ _PORTION = 128
 class Live:
     """A ``Source``, and the writing verbs, over the root of this process's actors."""
 
-    def __init__(self, root: Ref, limits: Limits, timeout: float = TIMEOUT) -> None:
-        self._root, self._limits, self._timeout = root, limits, timeout
+    def __init__(
+        self, root: Ref, limits: Limits, resting: Callable[[Collection[str]], Offline], timeout: float = TIMEOUT
+    ) -> None:
+        self._root, self._limits, self._resting, self._timeout = root, limits, resting, timeout
+
+    def everything(self) -> Beside:
+        """A ``Source`` for one request: what is hosted, and what else lies in the data directory."""
+        return Beside(self, self._resting)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -115,23 +125,29 @@ class Live:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def deliver(self, address: str, raw: bytes) -> MailTaken:
-        """Have the bus accept a mail. Raises NoSuchAddress, MalformedMail, NotNow, RefusedByRule."""
+        """Have the bus accept a mail. Raises NoSuchAddress, NotHosted, MalformedMail, NotNow, RefusedByRule."""
         buses = pykka.ActorRegistry.get_by_class(MailBusActor)
         if not buses:
             raise NotNow("the mail bus is being made anew")
-        taken: MailTaken = self._request(buses[0], Deliver(address, raw))
+        try:
+            taken: MailTaken = self._request(buses[0], Deliver(address, raw))
+        except NoSuchAddress:
+            resting = [each.name for each in self.everything().situations() if each.address == normal(address)]
+            if not resting:
+                raise
+            raise NotHosted(resting[0]) from None
         return taken
 
     def answer(self, text: str, call: str | None, decision: Decision) -> Answered:
         """Answer an open approval of a run. Raises NoSuchRun, RefusedByRule, NotNow."""
-        situation, run = locate(self, text)
+        situation, run = locate(self.everything(), text)
         named = None if call is None else CallId(call)
         answered: CallId = self._forward(situation.name, Answer(run=run, call=named, decision=decision))
         return Answered(run=run, call=answered, approved=decision.approved, by=decision.by)
 
     def resume(self, text: str, by: str) -> Resumed:
         """Let a paused run go on. Raises NoSuchRun, RefusedByRule, NotNow."""
-        situation, run = locate(self, text)
+        situation, run = locate(self.everything(), text)
         self._forward(situation.name, Unpause(run=run, by=by))
         return Resumed(run=run, by=by)
 
@@ -153,13 +169,13 @@ class Live:
 
     def release(self, text: str) -> Released:
         """Let a mail in from hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""
-        deployment, arrival = named_on_hold(self, text)
+        deployment, arrival = named_on_hold(self.everything(), text)
         accepted: Accepted = self._forward(deployment, ReleaseHeld(arrival))
         return Released(mail=mail_name(deployment, arrival), run=accepted.run)
 
     def reject(self, text: str) -> Rejected:
         """Reject a mail on hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""
-        deployment, arrival = named_on_hold(self, text)
+        deployment, arrival = named_on_hold(self.everything(), text)
         self._forward(deployment, RejectHeld(arrival))
         return Rejected(mail=mail_name(deployment, arrival))
 
@@ -169,7 +185,7 @@ class Live:
         """The value of an operation or question, as its docstring says."""
         found = next((each for each in self.deployed() if each.spec.name == deployment), None)
         if found is None:
-            raise NoSuchAddress(deployment, ())
+            raise NotHosted(deployment)
         if found.supervisor is None:
             raise NotNow(f"{deployment} is being made anew")
         result = self._request(found.supervisor, Forward(what))

@@ -1,5 +1,6 @@
 """Reading without a host: the repositories themselves, as of their last acknowledged write. No file is touched."""
 
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 
@@ -20,15 +21,15 @@ from waypost.model.limits import DEFAULT, Limits
 
 
 class Offline:
-    """A ``Source`` over the data directory, at one moment."""
+    """A ``Source`` over the data directory, at one moment; those ``without`` belong to somebody else."""
 
-    def __init__(self, data: DataDir, limits: Limits = DEFAULT) -> None:
-        self._data, self._limits = data, limits
+    def __init__(self, data: DataDir, limits: Limits = DEFAULT, without: Collection[str] = ()) -> None:
+        self._data, self._limits, self._without = data, limits, without
         self._readers: dict[str, Reader] = {}
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment that has a repository here; what is wrong with one is said where it is read."""
-        return tuple(map(self._situation, self._data.deployments()))
+        return tuple(self._situation(name) for name in self._data.deployments() if name not in self._without)
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""

@@ -1,0 +1,52 @@
+"""Reading all of a data directory while a host runs: what it hosts is asked of it, the rest is read from the disk.
+
+A data directory may hold more deployments than the present host runs. Nobody writes to those, so they are read as
+without a host; a list that left them out, or a run that "nobody has", would be wrong.
+"""
+
+from collections.abc import Callable, Collection
+from functools import cached_property
+
+from substrate.messages import Kept, LogPage, RejectedPage, RunLine
+from waypost.host.explain import Situation
+from waypost.host.offline import Offline
+from waypost.host.source import Source
+from waypost.model.ids import RunId
+
+
+class Beside:
+    """A ``Source`` for one request. ``resting`` reads what lies on the disk, without what is hosted."""
+
+    def __init__(self, hosted: Source, resting: Callable[[Collection[str]], Offline]) -> None:
+        self._hosted, self._open = hosted, resting
+
+    def situations(self) -> tuple[Situation, ...]:
+        """Every deployment, those that are hosted first."""
+        return (*self._by_name.values(), *self._resting.situations())
+
+    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+        """Runs of a deployment, newest first."""
+        return self._of(deployment).runs(deployment, limit)
+
+    def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
+        """Events of a run after a seq."""
+        return self._of(deployment).page(deployment, run, after)
+
+    def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
+        """Mails on hold, oldest first."""
+        return self._of(deployment).on_hold(deployment, limit)
+
+    def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
+        """Mails that were rejected, a page."""
+        return self._of(deployment).rejected(deployment, cursor)
+
+    def _of(self, deployment: str) -> Source:
+        return self._hosted if deployment in self._by_name else self._resting
+
+    @cached_property
+    def _by_name(self) -> dict[str, Situation]:
+        return {each.name: each for each in self._hosted.situations()}
+
+    @cached_property
+    def _resting(self) -> Offline:
+        return self._open(self._by_name)
