@@ -19,6 +19,7 @@ from pathlib import Path
 from waypost.host.app import Config, Host
 from waypost.host.describe import describe_all
 from waypost.host.live import Live
+from waypost.host.offline import Offline
 from waypost.model.limits import DEFAULT
 from waypost.testing.memory_log import MemoryLog
 from waypost.testing.scripted_host import ScriptedHost
@@ -113,7 +114,7 @@ def hold(folder: Path, files: list[str]) -> None:
     with Host.start(
         Config(data=folder / "data", described=described, command=("benchmark",), environment=environment)
     ) as host:
-        live = Live(host.root, DEFAULT)
+        live = Live(host.root, DEFAULT, lambda hosted: Offline(host.data, DEFAULT, hosted))
         while True:
             deployed = live.deployed()
             if len(deployed) == len(files) and all(each.description.state == "running" for each in deployed):
