@@ -12,7 +12,7 @@ from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
 from waypost.model.queue import Entry, Outgoing
-from waypost.model.run import Driven, Live, Run
+from waypost.model.run import Driven, Ended, Live
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Recorded:
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """Events were added to a run; ``state`` is the run after them."""
+    """Events were added to a run, one at least; ``state`` is the run after them."""
 
     run: RunId
     events: tuple[Recorded, ...]
-    state: Run
+    state: Live | Ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Book:
 
     def _appended(self, fact: Appended, position: int, turn: Turn) -> Iterable[RunId]:
         card = self.cards.get(fact.run) or self._awakened(fact.run, _seq(fact.state) - len(fact.events))
-        if isinstance(fact.state, fold.Ended | fold.Absent):
+        if isinstance(fact.state, fold.Ended):
             turn.fresh.pop(fact.run, None)
             if card is not None:
                 dispatch_session.committed(card, fact.events, turn)
@@ -144,14 +144,8 @@ class Book:
         return (run,)
 
 
-def _seq(run: fold.Run) -> int:
-    match run:
-        case fold.Absent():
-            return 0
-        case fold.Ended(seq=seq):
-            return seq
-        case _:
-            return run.ledger.seq
+def _seq(run: fold.Live | fold.Ended) -> int:
+    return run.seq if isinstance(run, fold.Ended) else run.ledger.seq
 
 
 def _arrival(mail: Queued) -> int:

@@ -239,6 +239,8 @@ class Transcript:
         if not self._pending:
             return
         recorded, self._pending = self._pending, []
+        state = log.known.run
+        assert not isinstance(state, fold.Absent)
         values = {layout.blob_path(log.run, name): data for name, data in self._values.items()}
         self._values, self._size = {}, 0
         files, deletes, folded = filed_events(self.desk.view, log.run, self._committed, recorded)
@@ -248,7 +250,7 @@ class Transcript:
             subject=f"import {len(recorded)} event{'s' if len(recorded) > 1 else ''} of {log.run}",
             puts={**(puts or {}), **values, **files},
             deletes=deletes,
-            facts=(Appended(log.run, tuple(recorded), log.known.run),),
+            facts=(Appended(log.run, tuple(recorded), state),),
             known={log.run: log.known},
         )
         if entry is None:

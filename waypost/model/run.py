@@ -80,7 +80,7 @@ Live: TypeAlias = Driven | Parked | Paused
 Run: TypeAlias = Absent | Live | Ended
 
 
-def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Run:
+def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Live | Ended:
     """The state after ``event``, whose ``seq`` must be set. Raises Illegal; the state it was given stays good."""
     match run:
         case Driven() | Parked() | Paused():
@@ -105,7 +105,7 @@ def ledger(run: Run) -> Ledger | None:
 # --- by state ------------------------------------------------------------------------------------------------------
 
 
-def _begin(event: ev.AnyEvent, run_id: RunId) -> Run:
+def _begin(event: ev.AnyEvent, run_id: RunId) -> Driven:
     if not isinstance(event, ev.RunStarted):
         raise Illegal("phase", event, "the run has no RunStarted")
     expect(event.seq == 1, "sequence", event, "seq 1 comes first")
@@ -124,7 +124,7 @@ def _begin(event: ev.AnyEvent, run_id: RunId) -> Run:
     )
 
 
-def _after_the_end(run: Ended, event: ev.AnyEvent) -> Run:
+def _after_the_end(run: Ended, event: ev.AnyEvent) -> Ended:
     # A run's last mail may still be on its way when the run ends: its fate is the one thing that may follow.
     if not isinstance(event, ev.MailSent | ev.MailFailed):
         raise Illegal("terminal", event, f"the run has {run.outcome}")
@@ -132,7 +132,7 @@ def _after_the_end(run: Ended, event: ev.AnyEvent) -> Run:
     return replace(run, seq=event.seq, unsent=sent(run.unsent, event))
 
 
-def _while_paused(run: Paused, event: ev.AnyEvent) -> Run:
+def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
     match event:
         case ev.RunUnpaused():
             return Driven(_copy(run.ledger, seq=event.seq, drive=event.seq, attempts=0))
