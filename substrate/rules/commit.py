@@ -186,9 +186,8 @@ def files(tree: Tree, path: str) -> Iterator[str]:
 
 
 def _put(made: Sorted, path: str, place: Place, data: bytes) -> None:  # noqa: C901 - a table
+    # No event comes here: ``tail_of`` and ``seq_in`` know each of them, as a property test sees to.
     match place.kind:
-        case "event":
-            made.of(place.run).events[place.number or 0] = data
         case "segment":
             made.of(place.run).segments[place.number or 0] = data
         case "blob":

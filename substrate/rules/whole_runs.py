@@ -125,7 +125,7 @@ def _event(tree: Tree, event: ev.AnyEvent, grants_path: str, grants: bytes | Non
 
 def _ends(known: Known, run: RunId, state: State, ground: Ground, out: Outcome, *, sealed: bool) -> Iterator[Broken]:
     where = layout.sealed_dir(run) if sealed else layout.run_dir(run)
-    if not known.seq:
+    if isinstance(known.run, fold.Absent):
         yield broken("missing", where, "a run without an event")
         return
     if run_ordinal(run) >= state.run:
@@ -139,9 +139,7 @@ def _ends(known: Known, run: RunId, state: State, ground: Ground, out: Outcome, 
         found: list[Broken] = []
         within_quotas(run, ledger, ground, found)
         yield from found
-    if not isinstance(known.run, fold.Absent):
-        unsent = known.run.unsent if isinstance(known.run, fold.Ended) else known.run.ledger.unsent
-        out.unsent.update(unsent)
+    out.unsent.update(known.run.unsent if isinstance(known.run, fold.Ended) else known.run.ledger.unsent)
 
 
 def _values(tree: Tree, run: RunId, names: dict[str, None], ground: Ground, *, sealed: bool) -> Iterator[Broken]:

@@ -12,7 +12,7 @@ from substrate.epoch import Epoch, Noted
 from substrate.operations.buckets import Watermark
 from substrate.rules.commit import files as files_below
 from waypost.model import events as ev
-from waypost.model.ids import CallId, Generation
+from waypost.model.ids import CallId, Generation, message_key, run_ordinal
 from waypost.model.queue import Outgoing, encode
 from waypost.testing.corrupted import NULL, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, call, message
@@ -348,3 +348,36 @@ def misfiled(world: World) -> Bad:
         }
         | world.counts(arrival=arrival + 1),
     )
+
+
+def bare(world: World, ending: str) -> Bad:
+    """The claimed mail starts its run, but for a file of it with this ending."""
+    bad = begun(world)
+    return replace(bad, puts={path: raw for path, raw in bad.puts.items() if not path.endswith(ending)})
+
+
+def not_numbered(world: World) -> Bad:
+    """A run begins, and the counts after it say that its ordinal is still to be given."""
+    bad = begun(world)
+    run = world.entry("processing", world.claimed)[1].run
+    counts = world.counts(bucket_entries=world.state.bucket_entries + 1, run=run_ordinal(run))
+    return replace(bad, puts={**bad.puts, **counts})
+
+
+def other_mail(world: World) -> Bad:
+    """The claimed mail is consumed, and the run begins with other bytes."""
+    _, entry = world.entry("processing", world.claimed)
+    return begun(world, mail=msgspec.structs.replace(entry.mailed, sha256="0" * 64))
+
+
+def from_nowhere(world: World) -> Bad:
+    """A new mail that is claimed already."""
+    bad, key = world.fresh("f@x"), message_key(b"<f@x>")
+    arrival = world.state.arrival
+    return renamed(bad, layout.inbox_path(ADDRESS, arrival, key), layout.processing_path(ADDRESS, arrival, key, 1))
+
+
+def unlogged(world: World) -> Bad:
+    """The run that may be sealed next: its grants are sealed, and its log goes."""
+    bad = ended_and_spoilt(world, lambda log: log)
+    return replace(bad, puts={path: raw for path, raw in bad.puts.items() if not path.endswith("events.jsonl")})
