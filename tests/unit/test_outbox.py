@@ -19,19 +19,22 @@ from substrate.messages import (
     MailUndeliverable,
     Pause,
     QueueMail,
+    ResumeDeployment,
     Supervisor,
     TakeUp,
     Unpause,
     WorkflowProcess,
 )
 from substrate.operations import Settled
+from substrate.operations.buckets import state_file
 from substrate.settings import message_ids
+from substrate.state import State
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.limits import Limits
-from waypost.testing.desk import ADDRESS, BOSS, SENDER, Desk, Files, call, message
+from waypost.testing.desk import ADDRESS, BOSS, SENDER, Desk, Files, call, first_files, message
 
 CHILD = WorkflowProcess(Generation(1))
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
@@ -382,3 +385,13 @@ def test_a_pause_of_an_older_child_or_with_an_unknown_code_is_refused() -> None:
     assert desk.code(Pause(run=run, code="operator", detail="", generation=Generation(2))) == "not-given"
     desk.must(Append(by=Supervisor(), run=run, events=(ev.RunFailed(error=ev.Fault(type="X", message="")),)))
     assert desk.do(Pause(run=run, code="operator", detail="")) == Settled()
+
+
+def test_only_a_deployment_that_is_held_can_be_let_go_on() -> None:
+    """Twice is once: the second operator is told, and nothing is written."""
+    desk = Desk(Files({**first_files(), **state_file(State(held="restore"))}))
+    desk.must(ResumeDeployment(by="ann"))
+    assert desk.index.state == State()
+    assert desk.changes[-1].subject == "resume the deployment after restore, by ann"
+    assert desk.code(ResumeDeployment(by="bob")) == "not-held"
+    desk.check()
