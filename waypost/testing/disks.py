@@ -8,6 +8,7 @@ is durable in a file beside the repository, so that a test in another process ca
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +21,11 @@ TAKES_SPACE = frozenset({"create", "reserve", "write-file", "mkdir", "link"})
 def _halve(operation: str, path: str) -> None:
     """Half of a whole file was written when it happened: it lies there, before its sync."""
     if operation == "sync-file":
-        os.truncate(path, Path(path).stat().st_size // 2)
+        file = Path(path)
+        found = file.stat()
+        file.chmod(0o600)  # what is never written again can't be opened by its own user either
+        os.truncate(path, found.st_size // 2)
+        file.chmod(stat.S_IMODE(found.st_mode))
 
 
 class Died(BaseException):
