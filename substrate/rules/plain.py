@@ -30,7 +30,7 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
     if run is None:
         return None
     known = before.known(run)
-    if not known.seq or (author == CHILD and not _given(before, known.run)):
+    if author == CHILD and not _given(before, known.run):
         return None
     limit, seq = ground.limits.event, known.seq
     for each, (path, raw) in zip(recorded, puts.items(), strict=True):
@@ -57,12 +57,12 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
 
 
 def _followed(run: RunId, known: Known, recorded: tuple[Recorded, ...]) -> Known | None:
-    """The run after these events; None where one of them may not follow."""
+    """The run after these events; None where one of them may not follow: its number and its kind are for the fold."""
     state, seq, prev, at = known.run, known.seq, known.prev, known.changed
     for each in recorded:
         event = each.event
         seq += 1
-        if event.seq != seq or event.prev != prev:
+        if event.prev != prev:
             return None
         try:
             state = fold.evolve(state, event, run_id=run)

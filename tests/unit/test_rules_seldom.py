@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Mapping
+from typing import Any  # a field's value is its field's
 
 import msgspec
 import pytest
@@ -191,13 +192,13 @@ def test_a_mail_is_as_long_as_it_may_be(place: Place) -> None:
 # --- the short way ----------------------------------------------------------------------------------------------------
 
 
-def appended(place: Place, run: RunId, event: ev.AnyEvent, **said: object) -> Commit:
-    """A child's next event, with what it says of itself in memory changed."""
+def appended(place: Place, run: RunId, event: ev.AnyEvent, author: str = "workflow-process", **said: Any) -> Commit:
+    """Somebody's next event, with what it says of itself in memory changed."""
     known = place.desk.index.known(run)
     path = layout.event_path(run, known.seq + 1)
     _, raw = ev.stored(event, seq=known.seq + 1, at=known.changed, prev=known.prev)
     recorded = Recorded(msgspec.structs.replace(ev.decode(raw), **said), raw)
-    return Commit(author="workflow-process", puts={path: raw}, recorded=(recorded,))
+    return Commit(author=author, puts={path: raw}, recorded=(recorded,))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ def appended(place: Place, run: RunId, event: ev.AnyEvent, **said: object) -> Co
     ids=["another number", "another chain", "a step that never began"],
 )
 def test_the_short_way_leaves_what_may_not_follow_to_the_rules(
-    place: Place, event: ev.AnyEvent, said: dict[str, object], rule: str
+    place: Place, event: ev.AnyEvent, said: dict[str, Any], rule: str
 ) -> None:
     """It has no words of its own for what is wrong."""
     good = appended(place, place.run, started(3))
@@ -222,9 +223,11 @@ def test_the_short_way_leaves_what_may_not_follow_to_the_rules(
 
 def test_the_short_way_begins_no_run(place: Place) -> None:
     """A run begins with its grants and its mail: more than events in files of their own."""
-    bad = appended(place, NOBODY, started(1))
-    assert plain_append(place.desk.index, bad, GROUND) is None
-    assert "fence" in {broken.rule for broken in judge(place.desk.index, bad, GROUND).broken}
+    child = appended(place, NOBODY, started(1))
+    host = appended(place, NOBODY, ev.RunPaused(code="operator"), "supervisor")
+    for bad, rule in ((child, "fence"), (host, "legal")):
+        assert plain_append(place.desk.index, bad, GROUND) is None
+        assert rule in {broken.rule for broken in judge(place.desk.index, bad, GROUND).broken}
 
 
 def test_nobody_goes_on_with_a_run_that_has_ended(place: Place) -> None:

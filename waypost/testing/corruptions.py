@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from substrate import layout
 from waypost.model import events as ev
-from waypost.model.ids import Generation
+from waypost.model.ids import Generation, RunId
 from waypost.testing.corrupted import STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
@@ -33,7 +33,6 @@ from waypost.testing.misdeeds import (
     misfiled,
     missing_value,
     not_given,
-    not_numbered,
     notice,
     other_mail,
     outbox_path,
@@ -216,7 +215,11 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("MailQueued with another call's entry", "outbox", unreadable_outbox),
     Corruption("a notice of a run", "outbox", lambda w: notice(w, run=w.live)),
     # --- counts ---
-    Corruption("a run without a number of its own", "ordinals", not_numbered),
+    Corruption(
+        "a run begins whose number isn't given yet",
+        "ordinals",
+        lambda w: begun(w, RunId(f"run_{w.state.run}_00112233445566aa")),
+    ),
     Corruption("an ordinal goes back", "ordinals", lambda w: Bad(puts=w.counts(arrival=1))),
     Corruption("an ordinal is skipped", "ordinals", lambda w: Bad(puts=w.counts(outbox=w.state.outbox + 1))),
     Corruption("the generation goes back", "ordinals", lambda w: Bad(puts=w.counts(generation=0))),

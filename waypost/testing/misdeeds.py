@@ -12,7 +12,7 @@ from substrate.epoch import Epoch, Noted
 from substrate.operations.buckets import Watermark
 from substrate.rules.commit import files as files_below
 from waypost.model import events as ev
-from waypost.model.ids import CallId, Generation, message_key, run_ordinal
+from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.queue import Outgoing, encode
 from waypost.testing.corrupted import NULL, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, call, message
@@ -76,9 +76,10 @@ def mail_queued(world: World) -> Bad:
     return Bad(puts={path: stored, layout.blob_path(world.live, sha256): raw})
 
 
-def begun(world: World, **changed: object) -> Bad:
-    """The claimed mail starts its run; with some of RunStarted changed."""
+def begun(world: World, run: RunId | None = None, **changed: object) -> Bad:
+    """The claimed mail starts its run, or another; with some of RunStarted changed."""
     _, entry = world.entry("processing", world.claimed)
+    run = run or entry.run
     grants = world.read(layout.grants_path(world.live))
     event = ev.RunStarted(
         mail=entry.mailed,
@@ -92,9 +93,9 @@ def begun(world: World, **changed: object) -> Bad:
         after=entry.old,
     )
     event = msgspec.structs.replace(event, **changed)
-    _, raw = ev.stored(event, seq=1, at=STAMP, prev=ev.genesis(REPOSITORY, entry.run, grants))
-    bad = world.moved("processing", "consumed", world.claimed, consumed=STAMP)
-    puts = {**bad.puts, layout.event_path(entry.run, 1): raw, layout.grants_path(entry.run): grants}
+    _, raw = ev.stored(event, seq=1, at=STAMP, prev=ev.genesis(REPOSITORY, run, grants))
+    bad = world.moved("processing", "consumed", world.claimed, consumed=STAMP, run=run)
+    puts = {**bad.puts, layout.event_path(run, 1): raw, layout.grants_path(run): grants}
     return replace(bad, puts=puts)
 
 
@@ -354,14 +355,6 @@ def bare(world: World, ending: str) -> Bad:
     """The claimed mail starts its run, but for a file of it with this ending."""
     bad = begun(world)
     return replace(bad, puts={path: raw for path, raw in bad.puts.items() if not path.endswith(ending)})
-
-
-def not_numbered(world: World) -> Bad:
-    """A run begins, and the counts after it say that its ordinal is still to be given."""
-    bad = begun(world)
-    run = world.entry("processing", world.claimed)[1].run
-    counts = world.counts(bucket_entries=world.state.bucket_entries + 1, run=run_ordinal(run))
-    return replace(bad, puts={**bad.puts, **counts})
 
 
 def other_mail(world: World) -> Bad:
