@@ -1,5 +1,6 @@
 """A data directory with two deployments, and a host that runs one of them: the other is there, and says so."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def test_what_the_host_does_not_run_is_shown_and_its_mail_kept(tmp_path: Path) -
         assert "waypost run FILE" in refused.err
         sent = verb("send", "first@example.com", data=data, stdin=mail("three"))
         assert (sent.status, "no host runs first" in sent.out) == (0, True)
-        assert verb("send", "nobody@example.com", data=data, stdin=mail("four")).status != 0
+        assert verb("send", "nobody@example.com", data=data, stdin=mail("four")).status == os.EX_NOUSER
+        objects = data / "repos" / "first.git" / "objects"
+        aside = objects.rename(objects.with_name("aside"))
+        unread = verb("send", "nobody@example.com", data=data, stdin=mail("five"))
+        aside.rename(objects)
+        assert (unread.status, "first can't be read" in unread.err) == (os.EX_TEMPFAIL, True)
     with HostProcess(first, data=data) as host:
         host.wait_for("mail 2 from ann@example.com")

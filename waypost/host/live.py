@@ -45,6 +45,7 @@ from waypost.host.source import locate
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
+from waypost.model.mail import BadAddress
 from waypost.model.mail import address as normal
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request
@@ -132,10 +133,8 @@ class Live:
         try:
             taken: MailTaken = self._request(buses[0], Deliver(address, raw))
         except NoSuchAddress:
-            resting = [each.name for each in self.everything().situations() if each.address == normal(address)]
-            if not resting:
-                raise
-            raise NotHosted(resting[0]) from None
+            self._refuse_for_resting(address)
+            raise
         return taken
 
     def answer(self, text: str, call: str | None, decision: Decision) -> Answered:
@@ -180,6 +179,20 @@ class Live:
         return Rejected(mail=mail_name(deployment, arrival))
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _refuse_for_resting(self, address: str) -> None:
+        """Nobody who is hosted has the address. Raises NotHosted where another one here has it, NotNow if it may."""
+        try:
+            wanted = normal(address)
+        except BadAddress:
+            return
+        resting = [each for each in self.everything().situations() if not each.hosted]
+        for each in resting:
+            if each.address == wanted:
+                raise NotHosted(each.name) from None
+        unread = [each.name for each in resting if each.state == "unreadable"]
+        if unread:
+            raise NotNow(f"the repository of {', '.join(unread)} can't be read (`waypost verify` says why)") from None
 
     def _forward(self, deployment: str, what: Operation | Question) -> Any:
         """The value of an operation or question, as its docstring says."""
