@@ -14,6 +14,7 @@ from substrate.operations.buckets import files_after, rejecting, state_file
 from substrate.operations.change import Change, Context, Decided, Item, View
 from substrate.operations.notices import rejection
 from substrate.operations.placing import placed
+from substrate.state import State
 from waypost.model import mail
 from waypost.model.mail import Gist
 from waypost.model.queue import Entry, encode
@@ -45,17 +46,22 @@ def hold_clash(view: View, raw: bytes, gist: Gist, first: Accepted, context: Con
         why="id-clash",
         clash=first.arrival,
     )
+    return held(raw, entry, state, context, f"hold mail {arrival}: mail {first.arrival} has its id")
+
+
+def held(raw: bytes, entry: Entry, state: State, context: Context, subject: str) -> Change:
+    """A new mail that goes on hold; ``state`` counts it already. Value: ``Accepted``."""
     return Change(
         author="supervisor",
-        subject=f"hold mail {arrival}: mail {first.arrival} has its id",
+        subject=subject,
         puts={
-            layout.hold_path(context.address, arrival, entry.key): encode(entry),
-            layout.mail_path(arrival): raw,
+            layout.hold_path(context.address, entry.arrival, entry.key): encode(entry),
+            layout.mail_path(entry.arrival): raw,
             **state_file(state),
         },
         facts=(Held(entry),),
         state=state,
-        value=Accepted("on-hold", first.run, arrival, "hold"),
+        value=Accepted("on-hold", entry.run, entry.arrival, "hold"),
     )
 
 

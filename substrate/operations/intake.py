@@ -55,12 +55,11 @@ def enqueue(view: View, operation: Enqueue, context: Context) -> Decided:
     return entered(operation.raw, gist, place, state, context)
 
 
-def entered(raw: bytes, gist: Gist, place: Placed, state: State, context: Context) -> Change:
-    """Into the inbox, under the next arrival ordinal, with its place decided. Value: ``Accepted``."""
-    arrival = state.arrival
+def numbered(gist: Gist, place: Placed, state: State, context: Context) -> Entry:
+    """A mail under the next arrival ordinal, with its place decided."""
     identity, base64 = id_text(gist.id)
-    entry = Entry(
-        arrival=arrival,
+    return Entry(
+        arrival=state.arrival,
         id=identity,
         base64=base64,
         address=context.address,
@@ -72,6 +71,12 @@ def entered(raw: bytes, gist: Gist, place: Placed, state: State, context: Contex
         sha256=gist.sha256,
         bare=gist.bare_sha256,
     )
+
+
+def entered(raw: bytes, gist: Gist, place: Placed, state: State, context: Context) -> Change:
+    """Into the inbox, under the next arrival ordinal, with its place decided. Value: ``Accepted``."""
+    arrival = state.arrival
+    entry = numbered(gist, place, state, context)
     state = msgspec.structs.replace(state, arrival=arrival + 1)
     return Change(
         author="supervisor",

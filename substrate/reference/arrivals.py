@@ -6,20 +6,19 @@ on hold as ``stale`` (storage §5), because nobody can tell any more whether its
 """
 
 import msgspec
-from msgspec import UNSET
 
 from substrate import layout
-from substrate.messages import Accepted, Consumed, Held
-from substrate.operations.buckets import filed, files_after, rejecting, state_file
+from substrate.messages import Consumed
+from substrate.operations.buckets import filed, files_after, rejecting
 from substrate.operations.change import Change, Context, View
-from substrate.operations.hold import own_id
-from substrate.operations.intake import entered
+from substrate.operations.hold import held, own_id
+from substrate.operations.intake import entered, numbered
 from substrate.operations.known_ids import present
 from substrate.operations.placing import Placed, placed
 from substrate.state import State
 from waypost.model.ids import RunId, run_id
 from waypost.model.mail import malformed, scan
-from waypost.model.queue import Entry, encode, id_text
+from waypost.model.queue import Entry, encode
 from waypost.model.times import Now, stamp
 
 CODE = 100
@@ -89,33 +88,7 @@ def stale(view: View, raw: bytes, since: int, context: Context) -> Change | None
     if present(view, gist.id, context) is not None or present(view, own_id(gist), context) is not None:
         return None
     place, state = placed(view, gist, context)
-    identity, base64 = id_text(gist.id)
-    arrival = state.arrival
-    state = msgspec.structs.replace(state, arrival=arrival + 1)
-    entry = Entry(
-        arrival=arrival,
-        id=identity,
-        base64=base64,
-        address=context.address,
-        run=place.run,
-        starts=place.starts,
-        old=UNSET if place.old is None else place.old,
-        received=context.at,
-        sender=gist.sender,
-        sha256=gist.sha256,
-        bare=gist.bare_sha256,
-        held=stamp(since),
-        why="stale",
-    )
-    return Change(
-        author="supervisor",
-        subject=f"hold mail {arrival}: it came before the watermark of where it was imported from",
-        puts={
-            layout.hold_path(context.address, arrival, entry.key): encode(entry),
-            layout.mail_path(arrival): raw,
-            **state_file(state),
-        },
-        facts=(Held(entry),),
-        state=state,
-        value=Accepted("on-hold", place.run, arrival, "hold"),
-    )
+    entry = msgspec.structs.replace(numbered(gist, place, state, context), held=stamp(since), why="stale")
+    state = msgspec.structs.replace(state, arrival=entry.arrival + 1)
+    words = f"hold mail {entry.arrival}: it came before the watermark of where it was imported from"
+    return held(raw, entry, state, context, words)
