@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -72,7 +73,7 @@ class RealClock:
         """No."""
 
 
-class Bench:
+class Bench(ABC):
     """A deployment with one run, appended to; ``ask`` says how it is reached."""
 
     def __init__(self) -> None:
@@ -85,9 +86,9 @@ class Bench:
         self.submit(Claim(self.arrival))
         self.submit(TakeUp(arrival=self.arrival, start=start))
 
+    @abstractmethod
     def ask(self, submit: Submit) -> Result:
         """One round trip: the answer, when the operation has come to its stage."""
-        raise NotImplementedError
 
     def submit(self, operation: Operation, stage: Stage = Stage.DURABLE) -> Done:
         """One operation, answered at this stage; it must succeed."""
