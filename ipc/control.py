@@ -5,16 +5,16 @@ for the life of the channel. A receiver that has seen one violation gives nothin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar, assert_never
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ipc import sealed, signing
 from ipc.errors import BadKey, Malformed, NotReady, PeerError
 from ipc.messages import Ready
 from ipc.sealed import Bounds, Direction, Ended, Lane
+from waypost import ed25519
+from waypost.ed25519 import PrivateKey
 from waypost.model.limits import DEFAULT
 
 MessageT = TypeVar("MessageT")
@@ -23,14 +23,12 @@ FIRST_FRAME = 4 * 262_144 + 4096
 """Bytes of the one envelope that is decoded before it is verified: a `Ready` with the longest error text fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Awaiting:
+class _Awaiting(msgspec.Struct, frozen=True):
     """Nothing has come yet and no key is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    key: Ed25519PublicKey
+class _Open(msgspec.Struct, frozen=True):
+    key: bytes
     seq: int
     """Of the last frame; 0 before the first."""
 
@@ -40,7 +38,7 @@ class Sender:
 
     def __init__(
         self,
-        private_key: Ed25519PrivateKey,
+        private_key: PrivateKey,
         channel_id: bytes,
         direction: Direction,
         *,
@@ -110,17 +108,17 @@ class Receiver(Generic[MessageT]):
             self._lane,
             seq,
             body,
-            verify=lambda signed, tag: signing.check(state.key, signed, tag),
-            tag_size=signing.SIGNATURE,
+            verify=lambda signed, tag: ed25519.verifies(state.key, signed, tag),
+            tag_size=ed25519.SIGNATURE,
             bounds=self._bounds,
         )
         return sealed.parsed(self._lane, seq, payload, self._parse), _Open(state.key, seq)
 
-    def _introduced(self, body: bytes) -> Ed25519PublicKey:
+    def _introduced(self, body: bytes) -> bytes:
         """Look into the first frame for the key that it will be verified with; nothing else is believed yet."""
         if len(body) > FIRST_FRAME:
             raise Malformed(self._lane.label, 1, f"{len(body)} bytes are too many for a first frame")
-        envelope, _ = sealed.split(self._lane, 1, body, tag_size=signing.SIGNATURE)
+        envelope, _ = sealed.split(self._lane, 1, body, tag_size=ed25519.SIGNATURE)
         payload = sealed.fields(self._lane, 1, envelope, bounds=self._bounds)[-1]
         try:
             ready = msgspec.convert(payload, Ready)
@@ -128,8 +126,8 @@ class Receiver(Generic[MessageT]):
             raise NotReady(self._lane.label, 1) from None
         return self._key(ready.key)
 
-    def _key(self, raw: bytes) -> Ed25519PublicKey:
+    def _key(self, raw: bytes) -> bytes:
         fault = signing.key_fault(raw)
         if fault is not None:
             raise BadKey(self._lane.label, 1, fault)
-        return Ed25519PublicKey.from_public_bytes(raw)
+        return raw

@@ -3,13 +3,14 @@
 No variable is passed on because it happened to be there, and none of them is secret.
 """
 
-import string
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ipc.errors import BadAnchor, ReservedVariable
 from ipc.sealed import CHANNEL_ID
-from ipc.signing import PUBLIC_KEY, key_fault
+from ipc.signing import key_fault
+from waypost.ed25519 import PUBLIC_KEY
 
 AS_THE_HOST = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
 FIXED = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
@@ -19,12 +20,11 @@ ANCHORS = ("IPC_CHANNEL_ID", "HOST_PUBKEY", "DEPLOYMENT_ID", "DEFINITION_HASH", 
 RESERVED = frozenset((*AS_THE_HOST, *FIXED, *ANCHORS))
 """What a deployment can't list under ``env``."""
 
-_HEX = frozenset(string.digits + "abcdef")
+_HEX = frozenset("0123456789abcdef")
 _SHA256 = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchors:
+class Anchors(msgspec.Struct, frozen=True, kw_only=True):
     """What a child knows of its place before the first frame. Nothing here is secret."""
 
     channel_id: bytes

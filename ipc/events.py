@@ -5,8 +5,9 @@ Cheap enough for progress at any rate. A receiver that has seen one violation gi
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar, assert_never
+
+import msgspec
 
 from ipc import sealed
 from ipc.errors import PeerError
@@ -20,8 +21,7 @@ TAG = 32
 """Bytes of a MAC."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(msgspec.Struct, frozen=True):
     seq: int
     """Of the last frame; 0 before the first."""
 

@@ -4,14 +4,13 @@ No key travels by environment or argument, and nothing here prints one.
 """
 
 import os
-import secrets
-from dataclasses import dataclass, field
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+import msgspec
 
 from ipc.errors import BadSecrets
 from ipc.sealed import CHANNEL_ID
 from ipc.secret import Secret
+from waypost.ed25519 import PrivateKey
 
 EVENT_KEY = 32
 """Bytes of the event channel's HMAC key."""
@@ -22,18 +21,17 @@ _MAGIC = b"waypost secrets 1\0"
 _BLOCK = len(_MAGIC) + EVENT_KEY
 
 
-@dataclass(frozen=True, slots=True)
-class SpawnKeys:
+class SpawnKeys(msgspec.Struct, frozen=True):
     """What the host makes for one child: its own signing key, the channel id, the event channel's key."""
 
-    signing: Ed25519PrivateKey = field(repr=False)
+    signing: PrivateKey
     channel_id: bytes
     events: Secret
 
     @property
     def public_key(self) -> bytes:
         """The 32 bytes by which the child knows its host."""
-        return self.signing.public_key().public_bytes_raw()
+        return self.signing.public
 
     def for_child(self) -> bytes:
         """What the secrets descriptor brings; give it to `ipc.spawn.spawn` and nobody else."""
@@ -47,9 +45,9 @@ class SpawnKeys:
 def mint() -> SpawnKeys:
     """Make the keys of one spawn from the kernel's randomness. Never used twice."""
     return SpawnKeys(
-        signing=Ed25519PrivateKey.generate(),
-        channel_id=secrets.token_bytes(CHANNEL_ID),
-        events=Secret(secrets.token_bytes(EVENT_KEY)),
+        signing=PrivateKey.generate(),
+        channel_id=os.urandom(CHANNEL_ID),
+        events=Secret(os.urandom(EVENT_KEY)),
     )
 
 

@@ -7,7 +7,6 @@ Nothing inside an envelope is decoded before its tag has been verified (design Â
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
@@ -52,8 +51,7 @@ class Direction(StrEnum):
     """From host to child."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """One direction of one channel of one spawn. ``name`` is ``control`` or ``events``."""
 
     name: str
@@ -75,16 +73,14 @@ class Lane:
         return f"waypost ipc {VERSION} {self.label}\0".encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """What one frame may weigh: ``frame`` bytes of body, arrays and maps ``nesting`` deep (the envelope is one)."""
 
     frame: int
     nesting: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The state of a channel after its end; ``reason`` is a violation's code, or what closed it."""
 
     reason: str

@@ -1,16 +1,11 @@
 """Ed25519 as the control channel uses it: which public keys may be trusted, and a verification that answers yes or no.
 
 A key of small order verifies signatures that nobody made, and a key with two spellings can't be compared; neither
-is ever accepted (RFC 8032 §5.1.7 leaves both to the caller, and the library takes them).
+is ever accepted (RFC 8032 §5.1.7 leaves both to the caller; not every library and version refuses them).
 """
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-PUBLIC_KEY = 32
-"""Bytes of a public key."""
-SIGNATURE = 64
-"""Bytes of a signature."""
+from waypost import ed25519
+from waypost.ed25519 import PUBLIC_KEY
 
 _P = 2**255 - 19
 _ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
@@ -32,13 +27,4 @@ def key_fault(raw: bytes) -> str | None:
 
 def verifies(raw_key: bytes, message: bytes, signature: bytes) -> bool:
     """Whether this is the key's signature of the message. Never raises, whatever the bytes."""
-    return key_fault(raw_key) is None and check(Ed25519PublicKey.from_public_bytes(raw_key), message, signature)
-
-
-def check(key: Ed25519PublicKey, message: bytes, signature: bytes) -> bool:
-    """As `verifies`, for a key that has been looked at before."""
-    try:
-        key.verify(signature, message)
-    except InvalidSignature:
-        return False
-    return True
+    return key_fault(raw_key) is None and ed25519.verifies(raw_key, message, signature)

@@ -26,16 +26,16 @@ NOBODYS_PID = 2**22 + 1
 
 HONEST = """
 import os, socket
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ipc import control, events
 from ipc.environment import read_anchors
 from ipc.keys import read_secrets
 from ipc.messages import Progress, Ready
 from ipc.sealed import Direction
+from waypost.ed25519 import PrivateKey
 anchors, key = read_anchors(os.environ), read_secrets()
-mine = Ed25519PrivateKey.generate()
+mine = PrivateKey.generate()
 up = control.Sender(mine, anchors.channel_id, Direction.UP)
-os.write(3, up.seal(Ready(key=mine.public_key().public_bytes_raw(), pid=os.getpid())))
+os.write(3, up.seal(Ready(key=mine.public, pid=os.getpid())))
 os.write(4, events.Sender(key, anchors.channel_id).seal(Progress(run="r", call="r1#1", seq=0, text="hello")))
 """
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,11 +13,12 @@ from ipc.frames import FrameReader, encode_frame
 from ipc.messages import Progress, Ready, RunLogCredit
 from ipc.sealed import Direction
 from ipc.secret import Secret
+from waypost.ed25519 import PrivateKey
 
 CHANNEL = bytes(range(16))
-CHILD = Ed25519PrivateKey.from_private_bytes(b"c" * 32)
+CHILD = PrivateKey(b"c" * 32)
 KEY = Secret(b"e" * 32)
-READY = Ready(key=CHILD.public_key().public_bytes_raw(), pid=7)
+READY = Ready(key=CHILD.public, pid=7)
 CREDIT = RunLogCredit(run="run_1_0000000000000000")
 PROGRESS = Progress(run="run_1_0000000000000000", call="r1#1", seq=3, text="half way")
 

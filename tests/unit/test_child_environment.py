@@ -72,7 +72,7 @@ def test_the_child_reads_what_the_host_wrote() -> None:
 def test_no_secret_is_in_the_environment() -> None:
     """/proc/<pid>/environ is readable for every process of the same user."""
     text = "\n".join(child_environment(HOST, PLACE).values())
-    for secret in (bytes(KEYS.events.reveal()), KEYS.signing.private_bytes_raw()):
+    for secret in (bytes(KEYS.events.reveal()), KEYS.signing.seed):
         assert secret.hex() not in text
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc import cbor, control, events, parse
 from ipc.errors import BadMessage, BadTag, FrameTooLarge, NotReady, Oversized, PeerError, WrongChannel, WrongSequence
@@ -12,12 +11,13 @@ from ipc.frames import FrameReader
 from ipc.messages import Progress, Ready, RunLogCredit
 from ipc.sealed import LAST_SEQ, Direction, Lane
 from ipc.secret import Secret
+from waypost.ed25519 import PrivateKey
 from waypost.testing import cases
 
 CHANNEL = bytes(range(16))
-HOST = Ed25519PrivateKey.from_private_bytes(b"h" * 32)
-CHILD = Ed25519PrivateKey.from_private_bytes(b"c" * 32)
-READY = Ready(key=CHILD.public_key().public_bytes_raw(), pid=7)
+HOST = PrivateKey(b"h" * 32)
+CHILD = PrivateKey(b"c" * 32)
+READY = Ready(key=CHILD.public, pid=7)
 PROGRESS = Progress(run="run_1_0000000000000000", call="r1#1", seq=3, text="half way")
 
 FRAMES = cases.rows("frames.jsonl")
@@ -86,7 +86,7 @@ def _reflected(row: dict[str, Any]) -> None:
     with pytest.raises(BadTag):
         host.open(echo)
     # Nor does the child take its own frames for the host's.
-    own = control.Receiver(HOST.public_key().public_bytes_raw(), CHANNEL, Direction.DOWN, parse=parse.to_child)
+    own = control.Receiver(HOST.public, CHANNEL, Direction.DOWN, parse=parse.to_child)
     with pytest.raises(BadTag):
         own.open(child.seal(RunLogCredit(run="run_1_0000000000000000"))[4:])
 

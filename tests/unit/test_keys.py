@@ -62,7 +62,7 @@ def test_nothing_prints_a_key(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         logging.getLogger("test").info("%s %r %s", keys, keys.events, [keys])
     shown = f"{keys!r} {keys.events} {caplog.text}"
-    private = keys.signing.private_bytes_raw()
+    private = keys.signing.seed
     for secret in (raw, private):
         assert secret.hex() not in shown
         assert repr(secret)[2:-1] not in shown

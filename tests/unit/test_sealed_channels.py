@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc import cbor, control, events, parse, signing
+from ipc import cbor, control, events, parse
 from ipc.errors import (
     BadKey,
     BadMessage,
@@ -25,13 +24,14 @@ from ipc.errors import (
 from ipc.messages import Progress, Ready, RunLive, RunLogCredit, Shutdown
 from ipc.sealed import LAST_SEQ, Direction, Lane, split
 from ipc.secret import Secret
+from waypost.ed25519 import SIGNATURE, PrivateKey
 from waypost.testing import cases
 
 CHANNEL = bytes(range(16))
-HOST = Ed25519PrivateKey.from_private_bytes(b"h" * 32)
-CHILD = Ed25519PrivateKey.from_private_bytes(b"c" * 32)
-HOST_KEY = HOST.public_key().public_bytes_raw()
-CHILD_KEY = CHILD.public_key().public_bytes_raw()
+HOST = PrivateKey(b"h" * 32)
+CHILD = PrivateKey(b"c" * 32)
+HOST_KEY = HOST.public
+CHILD_KEY = CHILD.public
 READY = Ready(key=CHILD_KEY, pid=7)
 CREDIT = RunLogCredit(run="run_1_0000000000000000")
 LIVE = RunLive(run="run_1_0000000000000000")
@@ -42,9 +42,7 @@ def body(frame: bytes) -> bytes:
     return frame[4:]
 
 
-def sealed_by(
-    key: Ed25519PrivateKey, fields: object, *, direction: Direction = Direction.UP, name: str = "control"
-) -> bytes:
+def sealed_by(key: PrivateKey, fields: object, *, direction: Direction = Direction.UP, name: str = "control") -> bytes:
     """A frame's body with a good signature over any envelope at all."""
     envelope = cbor.encode(fields)
     return cbor.encode([envelope, key.sign(Lane(name, direction, CHANNEL).prefix + envelope)])
@@ -287,5 +285,5 @@ def test_a_channel_id_has_sixteen_bytes() -> None:
 
 def test_signing_and_channel_agree_on_sizes() -> None:
     """The tag's size is what the outer array is taken apart by."""
-    assert len(CHILD.sign(b"")) == signing.SIGNATURE
+    assert len(CHILD.sign(b"")) == SIGNATURE
     assert len(events._mac(Secret(b"e" * 32), b"")) == events.TAG

@@ -1,9 +1,9 @@
 """Ed25519: which keys and signatures are taken, against the known forgeries."""
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.signing import key_fault, verifies
+from waypost.ed25519 import PrivateKey
 from waypost.testing import cases
 
 P = 2**255 - 19
@@ -33,7 +33,7 @@ def test_a_signature_is_taken_or_refused_as_it_should_be(row: dict[str, str]) ->
 def test_a_fresh_key_is_trusted() -> None:
     """The check must not refuse what everybody makes."""
     for _ in range(20):
-        assert key_fault(Ed25519PrivateKey.generate().public_key().public_bytes_raw()) is None
+        assert key_fault(PrivateKey.generate().public) is None
 
 
 @pytest.mark.parametrize("y", [P, P + 1, P + 3, 2**255 - 1])

@@ -89,9 +89,9 @@ def _serve(options: argparse.Namespace) -> int:
     anchors = read_anchors(os.environ)
     event_key = keys.read_secrets()
 
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from waypost.ed25519 import PrivateKey
 
-    own_key = Ed25519PrivateKey.generate()
+    own_key = PrivateKey.generate()
 
     from waypost.authoring.scope import become_child
     from waypost.child.bodies import Bodies
@@ -109,7 +109,7 @@ def _serve(options: argparse.Namespace) -> int:
     )
     receiver = control.Receiver(anchors.host_key, anchors.channel_id, Direction.DOWN, parse=to_child)
     limits = replace(DEFAULT, retry_first=options.retry_first, retry_cap=options.retry_cap)
-    workflow = _introduced(options, wire, own_key.public_key().public_bytes_raw())
+    workflow = _introduced(options, wire, own_key.public)
     runtime = Runtime(workflow, wire=wire, bodies=Bodies(mailbox, limits), mailbox=mailbox, limits=limits)
     threading.Thread(target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True).start()
     _warm_up()

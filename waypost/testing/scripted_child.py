@@ -8,8 +8,6 @@ import os
 import sys
 from collections.abc import Iterator
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from ipc import control, events
 from ipc.environment import read_anchors
 from ipc.frames import FrameReader
@@ -19,6 +17,7 @@ from ipc.parent import settle
 from ipc.parse import to_child
 from ipc.sealed import Direction
 from ipc.spawn import CONTROL_FD, EVENTS_FD
+from waypost.ed25519 import PrivateKey
 
 _PRELUDE = """
 from waypost.testing.scripted_child import ScriptedChild
@@ -42,7 +41,7 @@ class ScriptedChild:
     def __init__(self) -> None:
         settle(int(sys.argv[sys.argv.index("--parent") + 1]))
         anchors = read_anchors(os.environ)
-        self.key = Ed25519PrivateKey.generate()
+        self.key = PrivateKey.generate()
         self.up = control.Sender(self.key, anchors.channel_id, Direction.UP)
         self.told = events.Sender(read_secrets(), anchors.channel_id)
         self._down = control.Receiver(anchors.host_key, anchors.channel_id, Direction.DOWN, parse=to_child)
@@ -54,11 +53,11 @@ class ScriptedChild:
 
     def ready(self, code: str) -> None:
         """Say hello."""
-        self.say(Ready(key=self.key.public_key().public_bytes_raw(), pid=os.getpid(), code=code))
+        self.say(Ready(key=self.key.public, pid=os.getpid(), code=code))
 
     def broken(self, error: str) -> None:
         """Say hello, without code."""
-        self.say(Ready(key=self.key.public_key().public_bytes_raw(), pid=os.getpid(), error=error))
+        self.say(Ready(key=self.key.public, pid=os.getpid(), error=error))
 
     def progress(self, message: Progress) -> None:
         """Send a message on the events channel."""
