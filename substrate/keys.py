@@ -10,14 +10,10 @@ import stat
 from pathlib import Path
 from typing import Self
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_seed_keypair
-
-from substrate import sshsig
+from substrate import sshkey, sshsig
 from substrate.disk import Disk
 from substrate.errors import BadKey, BadObject
+from waypost.ed25519 import PrivateKey, verifies
 
 _FILE_LIMIT = 16_384
 
@@ -25,11 +21,10 @@ _FILE_LIMIT = 16_384
 class PublicKey:
     """The half that anyone may have: it checks what the host signed."""
 
-    __slots__ = ("_key", "raw")
+    __slots__ = ("raw",)
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
-        self._key = Ed25519PublicKey.from_public_bytes(raw)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -53,32 +48,27 @@ class PublicKey:
         """Whether the signature (a ``gpgsig`` header's text) is this key's over the payload."""
         try:
             found = sshsig.parse(armoured)
-            self._key.verify(found.signature, sshsig.to_sign(payload))
-        except (BadObject, InvalidSignature):
+        except BadObject:
             return False
-        return found.public == self.raw
+        return found.public == self.raw and verifies(self.raw, sshsig.to_sign(payload), found.signature)
 
     def __repr__(self) -> str:
         return f"PublicKey({self.fingerprint})"
 
 
 class SigningKey:
-    """An Ed25519 key pair that signs flush heads.
+    """An Ed25519 key pair that signs flush heads."""
 
-    libsodium signs, because a flush waits for it: in little more than half of the time that OpenSSL takes, with the
-    same result (RFC 8032: a signature follows from key and message).
-    """
+    __slots__ = ("_private", "public")
 
-    __slots__ = ("_secret", "public")
-
-    def __init__(self, private: Ed25519PrivateKey) -> None:
-        raw, self._secret = crypto_sign_seed_keypair(private.private_bytes_raw())
-        self.public = PublicKey(raw)
+    def __init__(self, private: PrivateKey) -> None:
+        self._private = private
+        self.public = PublicKey(private.public)
 
     @classmethod
     def generate(cls) -> Self:
         """A new key, in memory only."""
-        return cls(Ed25519PrivateKey.generate())
+        return cls(PrivateKey.generate())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -91,13 +81,9 @@ class SigningKey:
                 raise BadKey(name, f"the key is open to others (mode {stat.S_IMODE(mode):04o}); chmod 600 it")
             text = file.read(_FILE_LIMIT)
         try:
-            key = serialization.load_ssh_private_key(text, password=None)
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            # The cause is dropped on purpose: a parser's message may quote what it was given.
-            raise BadKey(name, "not an unencrypted OpenSSH private key") from None
-        if not isinstance(key, Ed25519PrivateKey):
-            raise BadKey(name, "not an Ed25519 key")
-        return cls(key)
+            return cls(sshkey.read(text))
+        except BadObject as bad:
+            raise BadKey(name, bad.message) from None
 
     @classmethod
     def load_or_create(cls, path: str | Path, disk: Disk | None = None) -> Self:
@@ -121,8 +107,8 @@ class SigningKey:
 
     @classmethod
     def _create(cls, disk: Disk, name: str) -> Self:
-        private, aside = Ed25519PrivateKey.generate(), f"{name}.{secrets.token_hex(8)}.new"
-        disk.write_file(aside, _pem(private), 0o600)
+        private, aside = PrivateKey.generate(), f"{name}.{secrets.token_hex(8)}.new"
+        disk.write_file(aside, sshkey.write(private, secrets.token_bytes(4)), 0o600)
         made = cls(private)
         try:
             disk.link(aside, name)
@@ -139,17 +125,10 @@ class SigningKey:
 
     def sign(self, payload: bytes) -> bytes:
         """The armoured signature over a commit's payload, for its ``gpgsig`` header."""
-        signed = crypto_sign(sshsig.to_sign(payload), self._secret)
-        return sshsig.armour(sshsig.Signature(self.public.raw, signed[:crypto_sign_BYTES]))
+        return sshsig.armour(sshsig.Signature(self.public.raw, self._private.sign(sshsig.to_sign(payload))))
 
     def __repr__(self) -> str:
         return f"SigningKey({self.fingerprint})"
 
     def __reduce__(self) -> str:
         raise TypeError("a signing key is never pickled")
-
-
-def _pem(private: Ed25519PrivateKey) -> bytes:
-    return private.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
