@@ -69,7 +69,7 @@ class Index:
         self.finished: dict[RunId, None] = {}
         """Runs that have ended and may be sealed, in the order in which they came to that."""
         self.runs = Runs(tree, derived, self.threads, self.subject, limits.folds)
-        self.known, self.standing = self.runs.known, self.runs.standing
+        self.known, self.standing, self.driven = self.runs.known, self.runs.standing, self.runs.driven
         self._keys: dict[str, int] = {}
         self._waiting: dict[RunId, dict[int, None]] = {}
         self._held: dict[tuple[RunId, str], bytes] = {}

@@ -23,6 +23,7 @@ from substrate.requests import (
     Enqueue,
     Hub,
     Kept,
+    LatchDeployment,
     LogPage,
     MailDelivered,
     MailUndeliverable,
@@ -45,6 +46,7 @@ from substrate.requests import (
     RejectHeld,
     Release,
     ReleaseHeld,
+    ResetDeployment,
     ResumeDeployment,
     RunLine,
     Start,
@@ -53,6 +55,7 @@ from substrate.requests import (
     Unpause,
     WorkflowProcess,
 )
+from substrate.state import Latch
 from substrate.stream import (
     Appended,
     Claimed,
@@ -93,6 +96,8 @@ __all__ = [
     "Hub",
     "Idle",
     "Kept",
+    "Latch",
+    "LatchDeployment",
     "LogPage",
     "MailDelivered",
     "MailUndeliverable",
@@ -123,6 +128,7 @@ __all__ = [
     "RejectedPage",
     "Release",
     "ReleaseHeld",
+    "ResetDeployment",
     "Result",
     "ResumeDeployment",
     "RunLine",

@@ -236,6 +236,25 @@ class ResumeDeployment:
     by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatchDeployment:
+    """Children ended too often: no host starts another until an operator resets it. Value: whether it is latched.
+
+    ``fail``: every run that isn't parked fails first, a portion in a commit; as long as there are some, the value is
+    False, and it is to be asked for again. ``detail`` is for people. One that is latched already stays as it is.
+    """
+
+    detail: str
+    fail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResetDeployment:
+    """An operator lets a latched deployment have a child again. Value: None. Refused with code ``not-latched``."""
+
+    by: str
+
+
 Operation: TypeAlias = (
     Append
     | PutBlob
@@ -255,6 +274,8 @@ Operation: TypeAlias = (
     | Pause
     | Unpause
     | ResumeDeployment
+    | LatchDeployment
+    | ResetDeployment
 )
 
 

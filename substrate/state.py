@@ -1,19 +1,22 @@
 """The two small files that describe a repository: ``format.json`` and ``state/deployment.json`` (storage §1).
 
 Records and their one encoding: nothing is opened here. ``format.json`` changes only where an epoch begins (``epoch``);
-``state/deployment.json`` holds what must go up by one and never back, generation and ordinals, and whether the
-deployment is held.
+``state/deployment.json`` holds what must go up by one and never back, generation and ordinals, whether the deployment
+is held, and whether it is latched: ``"latch":{"reason":"crash-looping","at":…,"detail":…}``, absent as a rule.
 """
 
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from waypost.model.errors import Invalid
 
 VERSION = 1
 """The newest format that this code reads and writes."""
 
+DETAIL = 1000
+"""Characters of a latch's detail."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -26,6 +29,16 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     epoch: Annotated[int, msgspec.Meta(ge=1)]
     deployment: str
     address: str
+
+
+class Latch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """No child is started any more, by no host, until an operator resets the deployment."""
+
+    reason: Literal["crash-looping"] = "crash-looping"
+    at: str
+    """ISO 8601 UTC."""
+    detail: Annotated[str, msgspec.Meta(max_length=DETAIL)]
+    """For people: how often, and how the last child ended. Nothing that a child wrote."""
 
 
 class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -45,6 +58,8 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Mails that were ever rejected after they had been accepted."""
     held: Literal["", "accept-rollback", "restore", "import"] = ""
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
+    latch: Latch | UnsetType = UNSET
+    """Absent where it isn't latched, so that what was written before there were latches reads as it did."""
 
 
 _formats = msgspec.json.Decoder(Format)

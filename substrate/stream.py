@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from substrate.state import Latch
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
@@ -120,6 +121,8 @@ class Snapshot:
     outbox: tuple[OutboxAdded, ...]
     held: str = ""
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
+    latch: Latch | None = None
+    """Why no child may run until an operator resets it; all else goes on."""
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable

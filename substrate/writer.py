@@ -36,6 +36,7 @@ from substrate.messages import (
     Flush,
     FoldAway,
     Idle,
+    LatchDeployment,
     Merge,
     Pause,
     Queued,
@@ -322,6 +323,7 @@ class Writer:
             queue=tuple(index.told(item.queued) for item in index.queue.values() if not item.claimed),
             outbox=tuple(index.outbox.values()),
             held=index.state.held,
+            latch=index.state.latch or None,
         )
 
     # --- inside -------------------------------------------------------------------------------------------------------
@@ -375,7 +377,7 @@ class Writer:
         """On a full disk new mail is withheld and no run starts; at the end only what ends or pauses a run goes in."""
         if not self._scarce:
             return None
-        ends = isinstance(operation, Pause) or (
+        ends = isinstance(operation, Pause | LatchDeployment) or (
             isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
         )
         starts = isinstance(operation, Enqueue) or (isinstance(operation, TakeUp) and operation.start is not None)

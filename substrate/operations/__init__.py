@@ -12,6 +12,7 @@
     answering   how it names what it answers
     notices     what the host itself tells a sender
     interventions  what an operator does: answers, pauses, lets go on
+    latching    no child any more, and one again
     grants      what a run may do
     sealing     a finished run folds away; nobody asks for it
 
@@ -26,6 +27,7 @@ from substrate.messages import (
     BeginGeneration,
     Claim,
     Enqueue,
+    LatchDeployment,
     MailDelivered,
     MailUndeliverable,
     NoAnswer,
@@ -37,11 +39,12 @@ from substrate.messages import (
     RejectHeld,
     Release,
     ReleaseHeld,
+    ResetDeployment,
     ResumeDeployment,
     TakeUp,
     Unpause,
 )
-from substrate.operations import append, hold, intake, interventions, notices, outbox, take_up
+from substrate.operations import append, hold, intake, interventions, latching, notices, outbox, take_up
 from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
 
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
@@ -86,5 +89,9 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return interventions.unpause(view, operation, context)
         case ResumeDeployment():
             return interventions.resume_deployment(view, operation)
+        case LatchDeployment():
+            return latching.latch(view, operation, context)
+        case ResetDeployment():
+            return latching.reset(view, operation)
         case _:
             assert_never(operation)

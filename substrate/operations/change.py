@@ -20,6 +20,7 @@ from substrate.state import State
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry
+from waypost.model.run import Driven
 from waypost.model.times import Now, stamp
 
 __all__ = ["Change", "Context", "Decided", "Extension", "Hold", "Item", "Refused", "Settled", "View", "plain"]
@@ -67,6 +68,10 @@ class View(Tree, Protocol):
 
     def standing(self, run: RunId) -> Standing:
         """Whether the run is absent, live or ended."""
+        ...
+
+    def driven(self) -> tuple[Driven, ...]:
+        """The states of the runs whose code has something to do, oldest first."""
         ...
 
     def arrival_of(self, key: str) -> int | None:

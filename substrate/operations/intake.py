@@ -149,7 +149,10 @@ def begin_generation(view: View, _operation: BeginGeneration, context: Context) 
     """Raise the generation; what was claimed and not taken up returns to the inbox. Value: the generation.
 
     A mail whose claims ended like this ``limits.attempts`` times goes on hold instead: it may be what ended them.
+    Refused with code ``latched``.
     """
+    if view.state.latch:
+        return Refused("latched", f"the deployment is {view.state.latch.reason}", "`waypost reset` lifts it")
     generation = Generation(view.state.generation + 1)
     state = msgspec.structs.replace(view.state, generation=generation)
     puts: dict[str, bytes] = {}

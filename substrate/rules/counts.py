@@ -42,11 +42,20 @@ def counted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
             yield broken("ordinals", layout.STATE, f"{name} was {old} and is {new}")
     if after.generation > was.generation + 1:
         yield broken("generation", layout.STATE, f"{after.generation} follows {was.generation}")
+    yield from _latched(was, after)
     mails, sent = len(made.mails), len(made.outbox)
     if after.arrival - was.arrival != mails:
         yield broken("ordinals", layout.STATE, f"arrival was {was.arrival}, {mails} came, and it is {after.arrival}")
     if after.outbox - was.outbox != sent:
         yield broken("ordinals", layout.STATE, f"outbox was {was.outbox}, {sent} were queued, and it is {after.outbox}")
+
+
+def _latched(was: State, after: State) -> Iterator[Broken]:
+    """No child is to come while it is latched, so no generation begins, not in the commit that lifts it either."""
+    if was.latch and after.latch and was.latch != after.latch:
+        yield broken("latch", layout.STATE, f"latched at {was.latch.at}, and now it says {after.latch.at}")
+    if (was.latch or after.latch) and after.generation != was.generation:
+        yield broken("latch", layout.STATE, f"generation {after.generation} begins, and it is latched")
 
 
 def read_watermark(raw: bytes) -> Watermark:

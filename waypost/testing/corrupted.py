@@ -100,7 +100,7 @@ class World:
         """The counts."""
         return self.desk.index.state
 
-    def counts(self, **changed: int | str) -> dict[str, bytes]:
+    def counts(self, **changed: object) -> dict[str, bytes]:
         """The file of counts, with some of them changed."""
         return {layout.STATE: files.encode(msgspec.structs.replace(self.state, **changed))}
 

@@ -15,6 +15,7 @@ from waypost.model.ids import Generation, RunId
 from waypost.testing.corrupted import STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
+    LATCH,
     added,
     after_the_end,
     bare,
@@ -229,6 +230,11 @@ CORRUPTIONS: tuple[Corruption, ...] = (
         "generation",
         lambda w: w.append(ev.RunResumed(generation=Generation(9)), author="supervisor"),
     ),
+    Corruption(
+        "a generation begins under a latch",
+        "latch",
+        lambda w: Bad(puts=w.counts(latch=LATCH, generation=w.state.generation + 1)),
+    ),
     Corruption("another repository id", "format", lambda _: reformatted(repository="another")),
     Corruption("an epoch without its record", "record", lambda _: reformatted(epoch=2)),
     Corruption("another deployment", "format", lambda _: reformatted(deployment="other")),
@@ -269,6 +275,7 @@ HISTORY = {
     "a closing time is changed",
     "an ordinal is skipped",
     "a generation is skipped",
+    "a generation begins under a latch",
     "another deployment",
     "a commit by nobody we know",
     "the host completes a step",

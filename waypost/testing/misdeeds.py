@@ -17,6 +17,8 @@ from waypost.model.queue import Outgoing, encode
 from waypost.testing.corrupted import NULL, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, call, message
 
+LATCH = files.Latch(at=STAMP, detail="3 exits in 2 s")
+
 
 def tail(world: World) -> str:
     """The path of the live run's newest event."""

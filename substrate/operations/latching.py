@@ -1,0 +1,76 @@
+"""The latch: a deployment whose children end again and again gets no other one until an operator resets it.
+
+It is in ``state/deployment.json``, so every host keeps it. Mail is accepted under it, timers fire, and runs stay live;
+only where the workflow says ``on_crash_loop="fail"`` do those that aren't parked fail, in the same commits, before it
+is there: a host that is killed in between has failed runs and no latch, and the next crash loop goes on from that.
+"""
+
+import msgspec
+from msgspec import UNSET
+
+from substrate.messages import Fact, LatchDeployment, Refused, ResetDeployment
+from substrate.operations.append import extend
+from substrate.operations.buckets import state_file
+from substrate.operations.change import Change, Context, Decided, Settled, View, plain
+from substrate.runlog import Known
+from substrate.state import DETAIL, Latch
+from waypost.model import events as ev
+from waypost.model.ids import RunId
+
+PORTION = 64
+"""Runs that fail in one commit."""
+
+
+def latch(view: View, operation: LatchDeployment, context: Context) -> Decided:
+    """Latch it, after the runs that aren't parked, where they are to fail. Value: whether it is latched now."""
+    if view.state.latch:
+        return Settled(value=True)
+    driven = view.driven() if operation.fail else ()
+    if driven:
+        return _failed(view, tuple(run.ledger.run for run in driven), operation.detail, context)
+    state = msgspec.structs.replace(view.state, latch=Latch(at=context.at, detail=operation.detail[:DETAIL]))
+    return Change(
+        author="supervisor",
+        subject="latch the deployment: crash-looping",
+        puts=state_file(state),
+        state=state,
+        value=True,
+    )
+
+
+def reset(view: View, operation: ResetDeployment) -> Decided:
+    """Lift the latch, by an operator. Value: None."""
+    if not view.state.latch:
+        return Refused("not-latched", "the deployment isn't crash-looping: it goes on by itself")
+    state = msgspec.structs.replace(view.state, latch=UNSET)
+    return Change(
+        author="supervisor",
+        subject=f"reset the deployment after {view.state.latch.reason}, by {plain(operation.by)}",
+        puts=state_file(state),
+        state=state,
+    )
+
+
+def _failed(view: View, driven: tuple[RunId, ...], detail: str, context: Context) -> Decided:
+    event = ev.RunFailed(error=ev.Fault(type="CrashLoop", message=f"workflow-process crash-looped: {detail}"))
+    puts: dict[str, bytes] = {}
+    deletes: list[str] = []
+    facts: list[Fact] = []
+    known: dict[RunId, Known] = {}
+    for run in driven[:PORTION]:
+        made = extend(view, run, view.known(run), (event,), context)
+        if isinstance(made, Refused):
+            return made
+        puts.update(made.puts)
+        deletes += made.deletes
+        facts.append(made.fact)
+        known[run] = made.known
+    return Change(
+        author="supervisor",
+        subject=f"append RunFailed to {len(known)} runs: crash-looping",
+        puts=puts,
+        deletes=tuple(deletes),
+        facts=tuple(facts),
+        known=known,
+        value=False,
+    )
