@@ -7,7 +7,6 @@ from its genesis. Only the commits are wholesale, 64 runs in each; nobody reads 
 """
 
 import argparse
-import dataclasses
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
@@ -36,7 +35,7 @@ AUTHOR = "supervisor <supervisor@deployment.waypost>"
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
 PORTION = layout.FAN
 """Runs to a commit."""
-WHOLESALE = dataclasses.replace(DEFAULT, seal_objects=32_768, seal_bytes=32 * MIB)
+WHOLESALE = msgspec.structs.replace(DEFAULT, seal_objects=32_768, seal_bytes=32 * MIB)
 FILLER = "x" * 120
 
 

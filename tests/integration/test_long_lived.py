@@ -3,11 +3,11 @@
 import itertools
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.process import open_descriptors
 from substrate.disk import Disk

@@ -6,10 +6,10 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from substrate.disk import Disk
 from substrate.keys import SigningKey

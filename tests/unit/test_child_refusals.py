@@ -1,9 +1,9 @@
 """What a drive does when the host says no, and with steps that nobody waits for any more."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from waypost import Mail, Workflow, receive, send, sleep
 from waypost.child import effects as fx

@@ -1,10 +1,10 @@
 """Which packs are merged: the table, and what holds for any row of packs."""
 
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from substrate.merging import FAN, LEVELS, Pack, choose, level, weight
 from waypost.model.limits import DEFAULT

@@ -4,7 +4,8 @@ Durations are seconds, sizes are bytes, unless the name says otherwise.
 """
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from waypost.model.errors import Invalid
 
@@ -12,8 +13,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of one host; the defaults are what users get."""
 
     # Supervision

@@ -8,8 +8,9 @@ import random
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from waypost.authoring.scope import InStep, enter
 from waypost.authoring.workflow import Workflow
