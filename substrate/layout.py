@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from substrate import code_names
 from substrate.errors import BadPath
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, is_sha256, message_key, parse_run_id, run_ordinal
@@ -19,9 +20,10 @@ FORMAT = "format.json"
 STATE = "state/deployment.json"
 EPOCH = "state/epoch.json"
 SIGNER = "state/signer.json"
+DEPLOYED = "state/code.json"
 QUEUE, RUNS, SEALED, MAIL, OUTBOX, CODE = "queue", "runs", "sealed", "mail", "outbox", "code"
 
-_STATES = {STATE: "state", EPOCH: "epoch", SIGNER: "signer"}
+_STATES = {STATE: "state", EPOCH: "epoch", SIGNER: "signer", DEPLOYED: "deployed"}
 
 FAN = 64
 """Entries of a radix directory, events of a tail, events of a segment."""
@@ -238,6 +240,16 @@ def schedule_path(schedule: str) -> str:
     return f"schedules/{encode_name(schedule)}.json"
 
 
+def code_dir(tree: str) -> str:
+    """A tree of code, by its hash."""
+    return f"{CODE}/{_sha256(tree)[:2]}/{tree}"
+
+
+def code_path(tree: str, path: str) -> str:
+    """A file of a tree of code. Raises BadPath for what can't be a path in one."""
+    return f"{code_dir(tree)}/{code_names.spell(path)}"
+
+
 # --- the inverse ---------------------------------------------------------------------------------------------------
 
 
@@ -245,10 +257,11 @@ def schedule_path(schedule: str) -> str:
 class Place:
     """What lies at a path: its kind, and the names and numbers in it that its kind has.
 
-    ``kind``: format, state, epoch, signer, event, segment, blob, grants, sealed-log, sealed-grants, sealed-blob, inbox,
-    processing, hold, consumed, watermark, mail, outbox, step-grants, schedule or code. ``address`` is the address's
-    key, ``key`` the message's, ``number`` the seq, first seq, arrival, ordinal or bucket, ``attempt`` that of a claim,
-    ``name`` the decoded step or schedule (still encoded where it was too long to decode).
+    ``kind``: format, state, epoch, signer, deployed, event, segment, blob, grants, sealed-log, sealed-grants,
+    sealed-blob, inbox, processing, hold, consumed, watermark, mail, outbox, step-grants, schedule or code. ``address``
+    is the address's key, ``key`` the message's, or a tree's of code, ``number`` the seq, first seq, arrival, ordinal or
+    bucket, ``attempt`` that of a claim, ``name`` the decoded step or schedule (still encoded where it was too long to
+    decode), or a file's path in its tree of code.
     """
 
     kind: str
@@ -273,7 +286,7 @@ def place_of(path: str) -> Place:  # noqa: PLR0911 - one return per root directo
             name = stem if stem.startswith("%%") and is_sha256(stem[2:]) else decode_name(stem)
             return Place("schedule" if root == "schedules" else "step-grants", name=name)
         case ["code", hh, tree, _, *_] if tree[:2] == hh and is_sha256(tree):
-            return Place("code", key=tree)
+            return Place("code", key=tree, name=code_names.unspell(path[len(code_dir(tree)) + 1 :]))
         case ["queue", address, "watermark.json"] if is_sha256(address):
             return Place("watermark", address=address)
         case ["queue", address, state, *rest] if is_sha256(address):

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision
 from waypost.model.ids import CallId, Generation, RunId
@@ -255,6 +256,17 @@ class ResetDeployment:
     by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deploy:
+    """From now on this code runs: the tree, if it isn't there yet, and the record of it, in one commit. Value: None.
+
+    ``files``: the whole tree's. Refused with code ``code`` where it isn't the tree that ``record`` names, or too big.
+    """
+
+    record: Deployed
+    files: Files = field(repr=False)
+
+
 Operation: TypeAlias = (
     Append
     | PutBlob
@@ -276,6 +288,7 @@ Operation: TypeAlias = (
     | ResumeDeployment
     | LatchDeployment
     | ResetDeployment
+    | Deploy
 )
 
 

@@ -13,6 +13,7 @@
     notices     what the host itself tells a sender
     interventions  what an operator does: answers, pauses, lets go on
     latching    no child any more, and one again
+    deploying   the code that runs from now on
     grants      what a run may do
     sealing     a finished run folds away; nobody asks for it
 
@@ -26,6 +27,7 @@ from substrate.messages import (
     Append,
     BeginGeneration,
     Claim,
+    Deploy,
     Enqueue,
     LatchDeployment,
     MailDelivered,
@@ -44,7 +46,7 @@ from substrate.messages import (
     TakeUp,
     Unpause,
 )
-from substrate.operations import append, hold, intake, interventions, latching, notices, outbox, take_up
+from substrate.operations import append, deploying, hold, intake, interventions, latching, notices, outbox, take_up
 from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
 
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
@@ -93,5 +95,7 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return latching.latch(view, operation, context)
         case ResetDeployment():
             return latching.reset(view, operation)
+        case Deploy():
+            return deploying.deploy(view, operation)
         case _:
             assert_never(operation)

@@ -10,6 +10,7 @@
     queue       a mail's places, moves and effect; buckets
     outbox      mail that leaves
     counts      ordinals, watermark, format
+    code        deployed trees, and the record of them
     page        all of it as docs/rules.md
     whole       a whole tree, as ``fsck --tip`` and the first commit need it
 

@@ -110,7 +110,7 @@ class Sorted:
     outbox: dict[str, tuple[Place, bytes]] = field(default_factory=dict)
     gone_outbox: dict[str, Place] = field(default_factory=dict)
     single: dict[str, bytes] = field(default_factory=dict)
-    """``format``, ``state``, ``watermark`` and ``epoch``, by kind."""
+    """``format``, ``state``, ``watermark``, ``epoch`` and ``deployed``, by kind."""
     others: dict[str, Place] = field(default_factory=dict)
     gone_others: dict[str, Place] = field(default_factory=dict)
     found: list[Broken] = field(default_factory=list)
@@ -206,7 +206,7 @@ def _put(made: Sorted, path: str, place: Place, data: bytes) -> None:  # noqa: C
             made.mails[place.number or 0] = data
         case "outbox":
             made.outbox[path] = place, data
-        case "format" | "state" | "watermark" | "epoch":
+        case "format" | "state" | "watermark" | "epoch" | "deployed":
             made.single[place.kind] = data
         case _:
             made.others[path] = place

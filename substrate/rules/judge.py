@@ -11,6 +11,7 @@ from msgspec import UNSET
 from substrate import layout
 from substrate.access import AUTHORS
 from substrate.errors import Damaged
+from substrate.rules.code import begun_on, coded
 from substrate.rules.commit import Before, Commit, Ground, OfRun, Sorted, sort
 from substrate.rules.counts import counted, formatted, marked, state_after
 from substrate.rules.logs import CHILD, Log, extended
@@ -52,11 +53,15 @@ def judge_all(before: Before, commit: Commit, ground: Ground) -> Verdict:
     told: list[Told] = []
     for each in logs:
         _effects(after, each, caused, told, found)
+    for cause in caused:
+        if isinstance(cause.event, ev.RunStarted):
+            found += begun_on(before, made, cause.run, cause.event)
     found += mail(before, made, after, caused, ground)
     found += outgoing(before, made, after, told)
     found += counted(before, made, after)
     found += marked(before, made, after, ground)
     found += formatted(before, made, after)
+    found += coded(before, commit, made)
     found += _others(before, made, ground)
     return Verdict(tuple(found), {each.run: each.known for each in logs}, after)
 
@@ -121,7 +126,7 @@ def _authored(commit: Commit, made: Sorted) -> Iterator[Broken]:
 def _others(before: Before, made: Sorted, ground: Ground) -> Iterator[Broken]:
     """Mail stays for ever; so do the single files; the rest is bounded."""
     for path, place in made.gone_others.items():
-        if place.kind in {"mail", "format", "state", "watermark", "epoch", "signer"}:
+        if place.kind in {"mail", "format", "state", "watermark", "epoch", "signer", "deployed"}:
             yield broken("write-once" if place.kind == "mail" else "missing", path, "it was taken away")
     for arrival, raw in made.mails.items():
         path = layout.mail_path(arrival)

@@ -52,7 +52,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
         Rule("record", "A file can be read, strictly, as what its name says that it is.", "storage §1"),
         Rule("name", "What a file says of itself is what its name says.", "storage §1"),
         Rule("missing", "The files that every repository and every run has are there.", "storage §1"),
-        Rule("write-once", "Mail, grants, values, consumed entries: written once, never changed.", "storage §1, §4"),
+        Rule("write-once", "Mail, grants, values, code, consumed entries: written once, then kept.", "storage §1, §4"),
     ),
     "logs": (
         Rule("sequence", "A run's events are numbered from 1 without a gap.", "storage §1"),

@@ -16,6 +16,7 @@ from substrate.epoch import decode_epoch
 from substrate.errors import BadPath
 from substrate.layout import Place
 from substrate.operations.buckets import Watermark
+from substrate.rules.code import whole_code
 from substrate.rules.commit import QUEUED, Ground
 from substrate.rules.counts import read_watermark
 from substrate.rules.outbox import sound
@@ -68,6 +69,7 @@ def whole(tree: Tree, counts: Counts, limits: Limits = DEFAULT) -> Iterator[Brok
         closed = mark.first + len(mark.closed)
         yield broken("watermark", layout.watermark_path(ground.address), f"{closed} are closed, open is {state.bucket}")
     yield from _epoch(tree, known, state)
+    yield from whole_code(tree)
     last: tuple[str, RunId] | None = None
     for path, count in _walk(tree, ""):
         if count > BOUND and not path.startswith(f"{layout.CODE}/"):

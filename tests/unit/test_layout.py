@@ -33,7 +33,7 @@ PLACES = [
     (layout.outbox_path(5, KEY), layout.Place("outbox", number=5, key=KEY)),
     (layout.step_grants_path("read_claim"), layout.Place("step-grants", name="read_claim")),
     (layout.schedule_path("Nightly *"), layout.Place("schedule", name="Nightly *")),
-    (f"code/{KEY[:2]}/{KEY}/flows/expenses.py", layout.Place("code", key=KEY)),
+    (f"code/{KEY[:2]}/{KEY}/flows/expenses.py", layout.Place("code", key=KEY, name="flows/expenses.py")),
 ]
 
 

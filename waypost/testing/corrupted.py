@@ -12,11 +12,13 @@ from substrate import layout, runlog
 from substrate import state as files
 from substrate.folder import REF
 from substrate.keys import SigningKey
-from substrate.messages import Claim, MailDelivered, PutBlob, QueueMail, Reject
+from substrate.messages import Claim, Deploy, MailDelivered, PutBlob, QueueMail, Reject
 from substrate.operations.buckets import BUCKET_AGE
 from substrate.rules import Commit
 from substrate.store import Store
 from waypost.model import events as ev
+from waypost.model.code import deployed
+from waypost.model.declaration import Declared
 from waypost.model.ids import RunId, message_key
 from waypost.model.queue import Entry, decode, encode
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, Desk, call, first_files, message
@@ -24,6 +26,8 @@ from waypost.testing.stores import AT
 
 VALUE = b'"' + b"v" * 70_000 + b'"'
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
+CODE = {"flow.py": b"x = 1\n", "data/two words.txt": b"data\n", ".gitignore": b"*.pyc\n"}
+DEPLOYED = deployed(CODE, root="", module="flow", declared=Declared(name="expenses", address=ADDRESS))
 STAMP = "2026-11-29T08:00:00.000Z"
 
 
@@ -89,6 +93,7 @@ class World:
             desk.must(Claim(arrival))
             desk.must(Reject(arrival, "test"))
             desk.wall += BUCKET_AGE
+        desk.must(Deploy(record=DEPLOYED, files=CODE))
         self.store.seal()
 
     def read(self, path: str) -> bytes:

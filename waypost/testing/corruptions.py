@@ -12,7 +12,7 @@ from msgspec import UNSET
 from substrate import layout
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
-from waypost.testing.corrupted import STAMP, Bad, World, completed, started
+from waypost.testing.corrupted import DEPLOYED, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
     LATCH,
@@ -22,6 +22,7 @@ from waypost.testing.misdeeds import (
     begun,
     big,
     blob,
+    code,
     crowd,
     ended_and_spoilt,
     from_nowhere,
@@ -37,6 +38,7 @@ from waypost.testing.misdeeds import (
     notice,
     other_mail,
     outbox_path,
+    recorded,
     reformatted,
     renamed_epoch,
     renamed_genesis,
@@ -127,6 +129,21 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("an event over a MiB", "event-size", lambda w: w.append(big())),
     Corruption("a thousand timers and one", "open-calls", timers),
     Corruption("a folded event in two places", "append-only", kept_folded),
+    # --- code ---
+    Corruption("a tree of code under another hash", "hash", lambda _: code({"x.py": b"x"}, "ab" * 32)),
+    Corruption("a file is added to deployed code", "write-once", lambda _: code({"y.py": b"y"}, DEPLOYED.tree)),
+    Corruption("deployed code is changed", "write-once", lambda _: code({"flow.py": b"y"}, DEPLOYED.tree)),
+    Corruption(
+        "deployed code is gone", "write-once", lambda _: Bad(deletes=(layout.code_path(DEPLOYED.tree, "flow.py"),))
+    ),
+    Corruption("code in another spelling", "path", lambda _: Bad(puts={f"{layout.code_dir(DEPLOYED.tree)}/%78": b"x"})),
+    Corruption("no record of what is deployed", "missing", lambda _: Bad(deletes=(layout.DEPLOYED,))),
+    Corruption("a record of code that is none", "record", lambda _: Bad(puts={layout.DEPLOYED: b"{}"})),
+    Corruption("code is deployed that isn't there", "named", lambda _: recorded(tree="ab" * 32)),
+    Corruption("another definition than is declared", "hash", lambda _: recorded(definition="ab" * 32)),
+    Corruption("a folder of code outside of its tree", "record", lambda _: recorded(root="../x")),
+    Corruption("a run begins on code that isn't there", "named", lambda w: begun(w, code="ab" * 32)),
+    Corruption("a child deploys code", "author", lambda _: replace(recorded(module="x"), author="workflow-process")),
     # --- values ---
     Corruption("a value under another hash", "hash", lambda w: blob(w, b"x", "ab" * 32)),
     Corruption("a notice with other bytes", "hash", lambda w: notice(w, message="other")),
@@ -260,6 +277,9 @@ CORRUPTIONS: tuple[Corruption, ...] = (
 )
 
 HISTORY = {
+    "no record of what is deployed",
+    "a run begins on code that isn't there",
+    "a child deploys code",
     "a consumed entry is changed",
     "an event is gone",
     "a mail vanishes",

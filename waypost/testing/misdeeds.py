@@ -12,9 +12,10 @@ from substrate.epoch import Epoch, Noted
 from substrate.operations.buckets import Watermark
 from substrate.rules.commit import files as files_below
 from waypost.model import events as ev
+from waypost.model.code import encode as encode_deployed
 from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.queue import Outgoing, encode
-from waypost.testing.corrupted import NULL, STAMP, Bad, World, completed, started
+from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, call, message
 
 LATCH = files.Latch(at=STAMP, detail="3 exits in 2 s")
@@ -86,7 +87,7 @@ def begun(world: World, run: RunId | None = None, **changed: object) -> Bad:
     event = ev.RunStarted(
         mail=entry.mailed,
         definition="d" * 64,
-        code="c" * 64,
+        code=DEPLOYED.tree,
         python="3",
         waypost="0",
         generation=Generation(world.state.generation),
@@ -99,6 +100,16 @@ def begun(world: World, run: RunId | None = None, **changed: object) -> Bad:
     bad = world.moved("processing", "consumed", world.claimed, consumed=STAMP, run=run)
     puts = {**bad.puts, layout.event_path(run, 1): raw, layout.grants_path(run): grants}
     return replace(bad, puts=puts)
+
+
+def code(files: dict[str, bytes], tree: str) -> Bad:
+    """These files in a tree of code."""
+    return Bad(puts={layout.code_path(tree, path): data for path, data in files.items()})
+
+
+def recorded(**changed: object) -> Bad:
+    """Another record of what is deployed."""
+    return Bad(puts={layout.DEPLOYED: encode_deployed(msgspec.structs.replace(DEPLOYED, **changed))})
 
 
 def renamed(bad: Bad, old: str, new: str) -> Bad:

@@ -1,0 +1,143 @@
+"""Code in a repository: a tree by its hash, written once; the record of what runs; names that git can bear."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from substrate import layout
+from substrate.code_names import spell, unspell
+from substrate.errors import BadPath
+from substrate.messages import Deploy
+from substrate.objects import check_path
+from substrate.operations import Change, Settled
+from substrate.rules.code import code_of
+from waypost.model.code import FILE, FILES, TOTAL, Deployed, decode, deployed, encode, is_path, is_secret, tree_hash
+from waypost.model.declaration import Declared
+from waypost.model.errors import Invalid
+from waypost.testing.desk import ADDRESS, Desk, message
+
+CODE = {"flow.py": b"x = 1\n", "shop/__init__.py": b"", "data/two words.txt": b"data", ".gitignore": b"*.pyc"}
+DECLARED = Declared(name="expenses", address=ADDRESS)
+
+
+def record(files: dict[str, bytes], module: str = "flow") -> Deployed:
+    """What is deployed with these files."""
+    return deployed(files, root="", module=module, declared=DECLARED)
+
+
+def test_a_tree_is_stored_whole_under_its_hash_and_read_back() -> None:
+    """With its record, in one commit; every name as it was."""
+    desk = Desk()
+    change = desk.do(Deploy(record=record(CODE), files=CODE))
+    assert isinstance(change, Change)
+    assert change.subject == f"deploy flow as {record(CODE).tree[:12]}"
+    assert code_of(desk.index, record(CODE).tree) == CODE
+    found = decode(desk.tree.read(layout.DEPLOYED) or b"")
+    assert (found, found.declaration, found.definition) == (record(CODE), DECLARED, DECLARED.digest())
+
+
+def test_the_same_code_again_is_no_commit() -> None:
+    """A host that starts anew with what is deployed writes nothing."""
+    desk = Desk()
+    desk.must(Deploy(record=record(CODE), files=CODE))
+    assert desk.do(Deploy(record=record(CODE), files=CODE)) == Settled()
+
+
+def test_going_back_to_code_that_was_deployed_writes_its_record_alone() -> None:
+    """A tree stays for ever: what a run began on can be read in any clone."""
+    desk = Desk()
+    first, second = {"flow.py": b"1"}, {"flow.py": b"2"}
+    for files in (first, second):
+        desk.must(Deploy(record=record(files), files=files))
+    change = desk.do(Deploy(record=record(first), files=first))
+    assert isinstance(change, Change)
+    assert list(change.puts) == [layout.DEPLOYED]
+    assert code_of(desk.index, record(second).tree) == second
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"flow.py": b"other"},
+        {f"f{n}.py": b"" for n in range(FILES + 1)},
+        {"large.bin": b"\0" * (FILE + 1)},
+        {f"f{n}.bin": b"\0" * FILE for n in range(TOTAL // FILE + 1)},
+    ],
+    ids=["another tree", "too many", "too large", "too much"],
+)
+def test_what_is_no_tree_of_code_is_refused(files: dict[str, bytes]) -> None:
+    """By the repository's owner too, whoever has looked before."""
+    desk = Desk()
+    named = record(CODE if len(files) == 1 and b"other" in files.values() else files)
+    assert desk.code(Deploy(record=named, files=files)) == "code"
+    assert desk.tree.read(layout.DEPLOYED) is None
+
+
+def test_a_run_names_the_tree_that_it_began_on() -> None:
+    """And a tree that isn't there is named by none, once code is deployed."""
+    desk = Desk()
+    desk.begin()
+    desk.must(Deploy(record=record(CODE), files=CODE))
+    with pytest.raises(AssertionError, match="named"):
+        desk.start(message("m1@x"))
+
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+
+
+@given(st.lists(names, min_size=1, max_size=4).map("/".join))
+def test_every_path_of_a_tree_has_one_spelling_that_git_can_bear(path: str) -> None:
+    """Blanks, umlauts, dashes, dots, `.git` in any case: nothing that is in a tree makes ``git fsck`` complain."""
+    if not is_path(path):
+        with pytest.raises(BadPath):
+            spell(path)
+        return
+    spelled = spell(path)
+    check_path(spelled)
+    assert unspell(spelled) == path
+    assert layout.place_of(layout.code_path("ab" * 32, path)) == layout.Place("code", key="ab" * 32, name=path)
+
+
+@given(st.text("ax%2e./-G", max_size=8))
+def test_no_other_spelling_is_read(spelled: str) -> None:
+    """Else two files of one tree could have one name."""
+    try:
+        path = unspell(spelled)
+    except BadPath:
+        return
+    assert spell(path) == spelled
+
+
+@given(st.dictionaries(names, st.binary(max_size=4), max_size=4), st.dictionaries(names, st.binary(max_size=4)))
+def test_two_trees_have_two_hashes(one: dict[str, bytes], other: dict[str, bytes]) -> None:
+    """Whatever order their files are named in."""
+    assert tree_hash(dict(reversed(one.items()))) == tree_hash(one)
+    assert (tree_hash(one) == tree_hash(other)) == (one == other)
+
+
+def test_the_hash_of_a_tree_is_the_documented_one() -> None:
+    """A format for ever."""
+    assert tree_hash({}) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert tree_hash({"b": b"2\n", "a/c": b""}) == tree_hash({"a/c": b"", "b": b"2\n"})
+    assert tree_hash({"a": b"1"}) == "df1190f7f39ade60e708c3d6899036b2e33ada6fed5aa8b54bb4a22e9466f11d"
+
+
+@pytest.mark.parametrize(
+    "name", [".env", ".env.local", "a/.env/x", "k.pem", "K.PEM", "x/server.key", "id_rsa", "id_x.py"]
+)
+def test_names_that_look_like_secrets(name: str) -> None:
+    """In any case, in any folder."""
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["env.py", "keys.py", "pem.txt", "paid_x.py", "x/keyed", "idle.py"])
+def test_names_that_do_not(name: str) -> None:
+    """A warning that comes too often is not read."""
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", encode(record(CODE)).replace(b'"root":""', b'"root":"/etc"')])
+def test_a_record_that_is_none_is_refused(raw: bytes) -> None:
+    """It is read from a repository that anybody may have pushed to."""
+    with pytest.raises(Invalid, match=r"state/code\.json"):
+        decode(raw)
