@@ -8,14 +8,13 @@ import os
 import msgspec
 
 from ipc.errors import BadSecrets
+from ipc.parent import SECRETS_FD
 from ipc.sealed import CHANNEL_ID
 from ipc.secret import Secret
 from waypost.ed25519 import PrivateKey
 
 EVENT_KEY = 32
 """Bytes of the event channel's HMAC key."""
-SECRETS_FD = 5
-"""The child's descriptor that brings its secrets."""
 
 _MAGIC = b"waypost secrets 1\0"
 _BLOCK = len(_MAGIC) + EVENT_KEY

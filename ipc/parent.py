@@ -10,6 +10,13 @@ from ipc.prctl import PR_SET_PDEATHSIG, prctl
 
 UMASK = 0o077
 
+CONTROL_FD = 3
+"""The child's descriptor for both directions of the control channel."""
+EVENTS_FD = 4
+"""The one it writes the event channel to."""
+SECRETS_FD = 5
+"""The one that brings its secrets; read once and closed."""
+
 
 def settle(parent_pid: int) -> None:
     """Tie this process to its parent, and keep what it writes to itself. Call before any user code is imported."""

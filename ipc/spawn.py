@@ -14,11 +14,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from ipc.errors import SpawnFailed
+from ipc.parent import CONTROL_FD, EVENTS_FD, SECRETS_FD
 from ipc.process import open_descriptors
-
-CONTROL_FD = 3
-EVENTS_FD = 4
-SECRETS_FD = 5
 
 _FIRST_FREE = 10
 _STANDARD = 3

@@ -54,7 +54,7 @@ def test_a_file_is_imported_under_its_own_name_with_its_folder_last(write: Write
     file = write("flows/lw_orders.py", GOOD)
     loaded = load(place_of(file))
     assert loaded.workflow.name == "orders"
-    assert loaded.place == Place(file.parent, "lw_orders")
+    assert loaded.place == Place(str(file.parent), "lw_orders")
     assert loaded.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     assert sys.modules["lw_orders"].__file__ == str(file)
     assert sys.path[-1] == str(file.parent)
@@ -66,8 +66,8 @@ def test_a_file_in_a_package_may_import_its_neighbours(write: Write) -> None:
     write("lw_shop/prices.py", "PRICE = 3\n")
     file = write("lw_shop/orders.py", "from .prices import PRICE\n" + GOOD)
     place = place_of(file)
-    assert (place.root, place.module) == (file.parents[1], "lw_shop.orders")
-    assert place.path == file
+    assert (place.root, place.module) == (str(file.parents[1]), "lw_shop.orders")
+    assert place.path == str(file)
     assert load(place).workflow.name == "orders"
     assert sys.modules["lw_shop"].orders is sys.modules["lw_shop.orders"]
 

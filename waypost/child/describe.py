@@ -6,7 +6,6 @@ Keyless and without a host: this is how a host learns of a file without importin
 import os
 import platform
 import sys
-from pathlib import Path
 
 import msgspec
 
@@ -19,7 +18,7 @@ from waypost.model.declaration import Description, NotDescribed
 EX_DATAERR = 65
 
 
-def describe(file: Path) -> int:
+def describe(file: str) -> int:
     """Print the description of a file, or NotDescribed; gives the exit code, 0 or 65.
 
     What the file itself prints while it is imported goes to standard error: the answer stays one JSON object.
@@ -34,7 +33,7 @@ def describe(file: Path) -> int:
     return code
 
 
-def _answer(file: Path) -> tuple[Description | NotDescribed, int]:
+def _answer(file: str) -> tuple[Description | NotDescribed, int]:
     try:
         loaded = load(place_of(file))
     except NotLoadable as failure:
@@ -45,7 +44,7 @@ def _answer(file: Path) -> tuple[Description | NotDescribed, int]:
     return Description(
         workflow=declared,
         definition=declared.digest(),
-        root=str(loaded.place.root),
+        root=loaded.place.root,
         module=loaded.place.module,
         sha256=loaded.sha256,
         python=platform.python_version(),

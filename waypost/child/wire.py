@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-import msgspec
 from msgspec import UNSET
 
 from ipc import control, events
@@ -18,6 +17,7 @@ from ipc.frames import FrameReader
 from ipc.messages import AppendResponse, BlobChunk, BlobStored, Message, OutboundResult, PauseResult, ToChild
 from waypost.child.errors import HostBroke
 from waypost.child.mailbox import Arrived, ChannelClosed, Mailbox
+from waypost.child.sending import send
 
 WINDOW = 200
 READ = 256 * 1024
@@ -50,11 +50,11 @@ class Wire:
 
     def send(self, message: Message) -> None:
         """Send a message on the control channel; waits for room, as the host always reads. Raises OSError, IpcError."""
-        _write(self._control_fd, self._control.seal(_plain(message)))
+        send(self._control_fd, self._control, message)
 
     def report(self, message: Message) -> None:
         """Send a message on the events channel. Raises OSError, IpcError."""
-        _write(self._events_fd, self._events.seal(_plain(message)))
+        send(self._events_fd, self._events, message)
 
     def ask(self, make: Make, heard: Heard) -> None:
         """Send a request, made with its number, now or when there is room; ``heard`` is called with its answer."""
@@ -108,13 +108,3 @@ def listen(fd: int, receiver: control.Receiver[ToChild], mailbox: Mailbox) -> No
 def optional(text: object) -> str | None:
     """A field that may be unset, as text or None."""
     return None if text is UNSET else str(text)
-
-
-def _plain(message: Message) -> object:
-    return msgspec.to_builtins(message, builtin_types=(bytes,))
-
-
-def _write(fd: int, frame: bytes) -> None:
-    rest = memoryview(frame)
-    while rest:
-        rest = rest[os.write(fd, rest) :]

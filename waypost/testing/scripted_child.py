@@ -13,10 +13,9 @@ from ipc.environment import read_anchors
 from ipc.frames import FrameReader
 from ipc.keys import read_secrets
 from ipc.messages import FromChild, Progress, Ready, ToChild
-from ipc.parent import settle
+from ipc.parent import CONTROL_FD, EVENTS_FD, settle
 from ipc.parse import to_child
 from ipc.sealed import Direction
-from ipc.spawn import CONTROL_FD, EVENTS_FD
 from waypost.ed25519 import PrivateKey
 
 _PRELUDE = """

@@ -94,7 +94,7 @@ class ScriptedHost:
         code = () if self.sha256 is None else ("--sha256", self.sha256)
         argv = spawn.command(
             sys.executable,
-            ("--root", str(place.root), "--module", place.module, *code, *self.arguments),
+            ("--root", place.root, "--module", place.module, *code, *self.arguments),
             parent=os.getpid(),
         )
         environment = child_environment(os.environ, anchors, listed=MEASURED)

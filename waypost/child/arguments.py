@@ -1,0 +1,68 @@
+"""The child's command line, read by a table of its own: a host writes it, and `argparse` is 7 ms of every start."""
+
+from collections.abc import Sequence
+
+USAGE = """\
+usage: python -m waypost.child --parent PID --root DIR --module NAME [--sha256 HEX]
+                               [--retry-first SECONDS] [--retry-cap SECONDS]
+       python -m waypost.child --describe FILE [--parent PID]
+
+Started by a Waypost host.
+
+  --describe FILE        print what the file declares, as JSON
+  --parent PID           the host's process
+  --root DIR             the folder of the import path that holds the code
+  --module NAME          the workflow file's dotted name in there
+  --sha256 HEX           the file's SHA-256
+  --retry-first SECONDS  before the first further try of a step
+  --retry-cap SECONDS    before any further try, at most"""
+
+
+class BadUsage(Exception):
+    """A command line that can't be understood; the text is for whoever typed it."""
+
+
+class Options:
+    """What a command line says; None where it says nothing."""
+
+    help: bool = False
+    describe: str | None = None
+    parent: int | None = None
+    root: str | None = None
+    module: str | None = None
+    sha256: str | None = None
+    retry_first: float | None = None
+    retry_cap: float | None = None
+
+
+_KINDS: dict[str, type[str | int | float]] = {
+    "describe": str,
+    "parent": int,
+    "root": str,
+    "module": str,
+    "sha256": str,
+    "retry_first": float,
+    "retry_cap": float,
+}
+
+
+def read(arguments: Sequence[str]) -> Options:
+    """Read ``--name value`` and ``--name=value``; of a name that comes twice the last one holds. Raises BadUsage."""
+    options, rest = Options(), iter(arguments)
+    for argument in rest:
+        if argument in {"-h", "--help"}:
+            options.help = True
+            continue
+        name, given, value = argument.partition("=")
+        field = name.removeprefix("--").replace("-", "_")
+        kind = _KINDS.get(field) if name.startswith("--") else None
+        if kind is None:
+            raise BadUsage(f"{argument!r} is no argument of this program")
+        text = value if given else next(rest, None)
+        if text is None or (not given and text.startswith("--")):
+            raise BadUsage(f"{name} wants a value")
+        try:
+            setattr(options, field, kind(text))
+        except ValueError:
+            raise BadUsage(f"{name} wants a number, not {text!r}") from None
+    return options

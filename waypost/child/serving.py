@@ -1,0 +1,57 @@
+"""A child after its ``ready``: both channels, the runtime, and the thread that listens.
+
+Loaded only then, because the host has a mail to find while this one gets its hands free.
+"""
+
+import sys
+import threading
+from queue import SimpleQueue
+
+import msgspec
+
+from ipc import control, events
+from ipc.environment import Anchors
+from ipc.parent import CONTROL_FD, EVENTS_FD
+from ipc.parse import to_child
+from ipc.sealed import Direction
+from ipc.secret import Secret
+from waypost.authoring.workflow import Workflow
+from waypost.child.arguments import Options
+from waypost.child.bodies import Bodies
+from waypost.child.mailbox import Mailbox
+from waypost.child.runtime import Runtime
+from waypost.child.wire import Wire, listen
+from waypost.model.limits import DEFAULT, Limits
+
+
+def serve(workflow: Workflow | None, options: Options, anchors: Anchors, key: Secret, sender: control.Sender) -> int:
+    """Run what the host gives this child, until there is a reason to leave; gives the exit code.
+
+    ``sender`` has said ``ready``; ``key`` is the event channel's. Raises OSError, IpcError.
+    """
+    mailbox: Mailbox = SimpleQueue()
+    wire = Wire(CONTROL_FD, EVENTS_FD, control_sender=sender, events_sender=events.Sender(key, anchors.channel_id))
+    receiver = control.Receiver(anchors.host_key, anchors.channel_id, Direction.DOWN, parse=to_child)
+    limits = _limits(options)
+    runtime = Runtime(workflow, wire=wire, bodies=Bodies(mailbox, limits), mailbox=mailbox, limits=limits)
+    threading.Thread(target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True).start()
+    _warm_up()
+    leaving = runtime.serve()
+    if leaving.reason:
+        print(f"waypost.child: {leaving.reason}", file=sys.stderr)  # noqa: T201 - its log is all it has
+    return leaving.code
+
+
+def _limits(options: Options) -> Limits:
+    first, cap = options.retry_first, options.retry_cap
+    return msgspec.structs.replace(
+        DEFAULT,
+        retry_first=DEFAULT.retry_first if first is None else first,
+        retry_cap=DEFAULT.retry_cap if cap is None else cap,
+    )
+
+
+def _warm_up() -> None:
+    """Load what the first run needs: its mail is the next thing to come."""
+    import waypost.child.loop
+    import waypost.model.mail  # noqa: F401 - loading is the purpose
