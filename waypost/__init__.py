@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from waypost.authoring.steps import Step, idempotency_key, progress
     from waypost.authoring.workflow import Workflow
     from waypost.model.errors import Invalid, WaypostError
-    from waypost.model.mail import Attachment, Mail
+    from waypost.model.mail_record import Attachment, Mail
     from waypost.model.values import ValueNotStorable
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Attachment": "waypost.model.mail",
+    "Attachment": "waypost.model.mail_record",
     "DeadlinePassed": "waypost.authoring.errors",
     "Invalid": "waypost.model.errors",
-    "Mail": "waypost.model.mail",
+    "Mail": "waypost.model.mail_record",
     "Misdeclared": "waypost.authoring.errors",
     "NotReplayable": "waypost.authoring.errors",
     "SendRefused": "waypost.authoring.errors",

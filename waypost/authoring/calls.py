@@ -5,19 +5,20 @@ of the first. Outside of a run they raise NotReplayable.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
 
 from waypost.authoring.errors import NotReplayable
 from waypost.authoring.requests import AwaitDecision, AwaitMail, Enclosure, Send, Sleep
 from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
+from waypost.model.address import address
 from waypost.model.errors import Invalid
-from waypost.model.mail_address import address
 from waypost.model.times import seconds
 
 if TYPE_CHECKING:
-    from waypost.model.mail import Attachment, Mail
+    from waypost.model.mail_record import Attachment, Mail
 
 T = TypeVar("T")
 Duration = float | str | timedelta
@@ -31,8 +32,7 @@ MAIL = 1_500_000
 HOW_TO_ANSWER = "Please answer this mail with yes or no in the first line; what follows that word is kept as a comment."
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """A person's decision. ``by``: the address (not authenticated) or user name; ``text``: their comment."""
 
     approved: bool

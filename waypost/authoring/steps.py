@@ -5,14 +5,15 @@ key. Inside another step, or in a plain process such as a test, it is the functi
 """
 
 import copy
-import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from waypost.authoring.errors import Misdeclared, NotReplayable
+from waypost.authoring.functions import is_async, is_function, is_generator, signature
 from waypost.authoring.requests import CallStep, StepSpec
 from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
 from waypost.model.errors import Invalid
+from waypost.model.mail_record import Mail
 from waypost.model.values import ValueNotStorable, digest, returned_by
 
 P = ParamSpec("P")
@@ -36,7 +37,6 @@ class Step(Generic[P, R]):
         self.__name__ = spec.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._signature = inspect.signature(function)
 
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
@@ -64,7 +64,7 @@ class Step(Generic[P, R]):
                 return made  # type: ignore[no-any-return]  # a def run gives the value itself
 
     def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallStep:
-        bound = self._signature.bind(*args, **kwargs)
+        bound = signature(self.function).bind(*args, **kwargs)
         try:
             found = digest({name: _named(value) for name, value in bound.arguments.items()})
         except ValueNotStorable as bad:
@@ -76,28 +76,24 @@ class Step(Generic[P, R]):
 
 def _named(value: Any) -> Any:
     """A mail takes part in a digest by its name: it can be large, and it never changes."""
-    from waypost.model.mail import Mail  # not before it is needed: a plain workflow file loads quickly
-
     return {"mail": value.sha256} if isinstance(value, Mail) else value
 
 
 def _kept(values: Any) -> dict[int, Any]:
     """A memo for deepcopy with the mails in it: they are immutable, and their attachments needn't be walked."""
-    from waypost.model.mail import Mail
-
     return {id(value): value for value in values if isinstance(value, Mail)}
 
 
 def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
     """Check a function that is to be a step. Raises Misdeclared, or ValueNotStorable for its return annotation."""
-    if not inspect.isfunction(function):
+    if not is_function(function):
         raise Misdeclared(f"{function!r} can't be a step: decorate a function written with def or async def")
     if function.__name__ == "<lambda>":
         raise Misdeclared("a lambda can't be a step: it has no name that the log could hold")
     if len(function.__name__) > LONGEST_NAME:
         raise Misdeclared(f"step {function.__name__[:40]}… has a name of more than {LONGEST_NAME} characters")
     where = f"step {function.__name__}"
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if is_generator(function):
         raise Misdeclared(f"{where} is a generator: return a list, a step's result is recorded as a whole")
     if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MOST_RETRIES:
         raise Misdeclared(f"{where}: retries={retries!r} is not a number from 0 to {MOST_RETRIES}")
@@ -105,7 +101,7 @@ def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
         raise Misdeclared(f"{where}: raises= takes a tuple: raises=({raises.__name__},)")
     types: tuple[Any, ...] = tuple(raises) if isinstance(raises, tuple | list) else (raises,)
     for kind in types:
-        if not inspect.isclass(kind) or not issubclass(kind, Exception):
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
             raise Misdeclared(f"{where}: raises= lists exception types, not {kind!r}")
     names = [kind.__name__ for kind in types]
     if len(set(names)) != len(names):
@@ -113,7 +109,7 @@ def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
     return StepSpec(
         name=function.__name__,
         function=function,
-        asynchronous=inspect.iscoroutinefunction(function),
+        asynchronous=is_async(function),
         codec=returned_by(function),
         retries=retries,
         raises=types,

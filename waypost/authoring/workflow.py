@@ -1,17 +1,17 @@
 """The declaration of a workflow: name, address, settings, steps, and the one function that is run for a mail."""
 
-import inspect
 import re
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from waypost.authoring.errors import Misdeclared
+from waypost.authoring.functions import is_async, is_function, is_generator, takes
 from waypost.authoring.steps import Step, declare
+from waypost.model.address import address as mail_address
 from waypost.model.declaration import Declared, Runs, StepDeclared
 from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
-from waypost.model.mail_address import address as mail_address
 from waypost.model.values import Codec, returned_by
 
 P = ParamSpec("P")
@@ -117,18 +117,16 @@ class Workflow:
         Raises Misdeclared or ValueNotStorable.
         """
         given = function  # what is handed back has the type that came in
-        if isinstance(function, Step) or not inspect.isfunction(function):
+        if isinstance(function, Step) or not is_function(function):
             raise Misdeclared(f"{self.name}: @run wants a function written with def or async def, not {function!r}")
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        if is_generator(function):
             raise Misdeclared(f"{self.name}: {function.__name__} is a generator and can't be run")
         if self._function is not None:
             raise Misdeclared(f"{self.name} has two run functions: {self._function.__name__} and {function.__name__}")
-        try:
-            inspect.signature(function).bind(*[None] * _takes_mail(function))
-        except TypeError:
+        if takes(function) is None:
             raise Misdeclared(
                 f"{self.name}: {function.__name__} is called with the mail, or with nothing; it wants other arguments"
-            ) from None
+            )
         self._codec = returned_by(function)
         self._function = function
         return given
@@ -138,7 +136,7 @@ class Workflow:
     @property
     def asynchronous(self) -> bool:
         """Whether the run function is ``async def``."""
-        return inspect.iscoroutinefunction(self._run_function())
+        return is_async(self._run_function())
 
     @property
     def result(self) -> Codec:
@@ -150,7 +148,7 @@ class Workflow:
     def body(self, mail: object) -> Callable[[], Any]:
         """The run function with its mail, ready to be called."""
         function = self._run_function()
-        arguments = (mail,) * _takes_mail(function)
+        arguments = (mail,) * (takes(function) or 0)
         return lambda: function(*arguments)
 
     def step_named(self, name: str) -> Step[..., Any] | None:
@@ -189,10 +187,3 @@ def _several(what: str, given: Sequence[str]) -> Sequence[str]:
     if isinstance(given, str):
         raise Misdeclared(f"{what}= takes a list: {what}=[{given!r}]")
     return given
-
-
-def _takes_mail(function: Callable[..., Any]) -> int:
-    """1 if the function is called with the mail, 0 if with nothing."""
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
-    return int(any(p.kind in positional or p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters))

@@ -7,7 +7,8 @@ may answer, and what they answer, is decided elsewhere.
 import re
 
 from waypost.model.mail_fields import Block, Field, collected
-from waypost.model.mail_parse import Mail, parse
+from waypost.model.mail_parse import parse
+from waypost.model.mail_record import Mail
 from waypost.model.mail_scan import Answer, from_machine
 
 YES = frozenset({"yes", "ok", "approve", "approved"})

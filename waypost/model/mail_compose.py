@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from waypost.model.address import address
 from waypost.model.errors import Invalid
-from waypost.model.mail_address import address
 from waypost.model.mail_mime import TYPE, TYPE_LIMIT
-from waypost.model.mail_parse import Attachment
+from waypost.model.mail_record import Attachment
 
 LINE = 76
 _ASCII_LINE = 200
