@@ -119,6 +119,14 @@ class KernelRefused(IpcError):
         self.errno = errno
 
 
+class BadBox(IpcError):
+    """What describes a child's isolation can't be written down, or was not written by a host."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"this child can't be isolated as told: {reason}", hint="only a Waypost host starts a child")
+        self.reason = reason
+
+
 class ProcessGone(IpcError):
     """A process that was asked about exists no more, or can't be seen."""
 

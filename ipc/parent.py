@@ -18,10 +18,19 @@ SECRETS_FD = 5
 """The one that brings its secrets; read once and closed."""
 
 
-def settle(parent_pid: int) -> None:
-    """Tie this process to its parent, and keep what it writes to itself. Call before any user code is imported."""
+def settle(parent_pid: int, box: str | None = None) -> None:
+    """Tie this process to its parent, keep what it writes to itself, and shut it in. Call before anything else.
+
+    ``box``: what `ipc.box.Box.text` wrote; in a namespace it is another process that returns. Raises KernelRefused,
+    BadBox.
+    """
     die_with(parent_pid)
     os.umask(UMASK)
+    if box is not None:
+        from ipc.box import parse
+        from ipc.boxing import enter
+
+        enter(parse(box), parent_pid)
 
 
 def die_with(parent_pid: int) -> None:

@@ -62,7 +62,7 @@ def _describe(options: Options) -> int:
     if options.parent is not None:
         from ipc.parent import settle
 
-        settle(options.parent)
+        settle(options.parent, options.box)
     from waypost.child.describe import describe
 
     gc.enable()
@@ -76,7 +76,7 @@ def _serve(options: Options) -> int:
     from ipc import parent
     from ipc.prctl import PR_SET_DUMPABLE, prctl
 
-    parent.settle(options.parent)
+    parent.settle(options.parent, options.box)
     prctl(PR_SET_DUMPABLE, 0)
     import signal
 

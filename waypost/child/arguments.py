@@ -5,12 +5,14 @@ from collections.abc import Sequence
 USAGE = """\
 usage: python -m waypost.child --parent PID --root DIR --module NAME [--sha256 HEX]
                                [--retry-first SECONDS] [--retry-cap SECONDS]
-       python -m waypost.child --describe FILE [--parent PID]
+                               [--box TEXT]
+       python -m waypost.child --describe FILE [--parent PID] [--box TEXT]
 
 Started by a Waypost host.
 
   --describe FILE        print what the file declares, as JSON
   --parent PID           the host's process
+  --box TEXT             how it is isolated (ipc.box)
   --root DIR             the folder of the import path that holds the code
   --module NAME          the workflow file's dotted name in there
   --sha256 HEX           the file's SHA-256
@@ -28,6 +30,7 @@ class Options:
     help: bool = False
     describe: str | None = None
     parent: int | None = None
+    box: str | None = None
     root: str | None = None
     module: str | None = None
     sha256: str | None = None
@@ -38,6 +41,7 @@ class Options:
 _KINDS: dict[str, type[str | int | float]] = {
     "describe": str,
     "parent": int,
+    "box": str,
     "root": str,
     "module": str,
     "sha256": str,
