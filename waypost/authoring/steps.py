@@ -4,7 +4,6 @@ In a run the call is recorded and its body runs elsewhere, once or, after a cras
 key. Inside another step, or in a plain process such as a test, it is the function itself.
 """
 
-import copy
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -69,6 +68,8 @@ class Step(Generic[P, R]):
             found = digest({name: _named(value) for name, value in bound.arguments.items()})
         except ValueNotStorable as bad:
             raise ValueNotStorable(f"{self.spec.name}(){bad.path.removeprefix('$')}", bad.why) from None
+        import copy  # not before there is a call
+
         # A copy: a step that changed its caller's list would do so live and not in a replay.
         own = copy.deepcopy(bound.args, _kept(bound.args)), copy.deepcopy(bound.kwargs, _kept(bound.kwargs.values()))
         return CallStep(self.spec, own[0], own[1], found)

@@ -43,8 +43,9 @@ def unstamp(text: str) -> int:
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdw]))+\Z")
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
+# Compiled by the first text that is read: a child loads this file on its way to ready.
+_DURATION = r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdw]))+\Z"
+_PART = r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])"
 
 LONGEST = 100 * 365 * 86400.0
 """A hundred years, in seconds: the longest duration that is accepted."""
@@ -62,8 +63,8 @@ def seconds(value: float | str | timedelta) -> float:
             found = value.total_seconds()
         case int() | float():
             found = float(value)
-        case str() if _DURATION.match(value):
-            found = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
+        case str() if re.match(_DURATION, value):
+            found = sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, value))
         case _:
             raise Invalid(
                 f"{value!r} is not a duration", hint='write seconds, a timedelta, or text such as "3d" or "1h30m"'
