@@ -159,7 +159,8 @@ def line_of(run: RunId, known: Known, subject: str = "") -> RunLine:
         case fold.Ended():
             state, started = known.run.outcome, known.run.started
         case fold.Driven():
-            state, started = "running", known.run.ledger.started
+            ledger = known.run.ledger
+            state, started = "running" if ledger.cancel is None else "cancelling", ledger.started
         case fold.Parked():
             state, started = "parked", known.run.ledger.started
         case fold.Paused():

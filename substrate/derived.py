@@ -148,6 +148,15 @@ class DerivedFile:
         )
         return [RunId(run) for (run,) in rows]
 
+    def unended(self, after: int) -> Iterator[RunId]:
+        """The runs with an ordinal above ``after`` that haven't ended, oldest first; read as far as it is asked."""
+        rows = self._do(
+            lambda: self._base.execute(
+                "select id from run where ordinal > ? and stage in (?, ?) order by ordinal", (after, DRIVEN, QUIET)
+            )
+        )
+        return (RunId(run) for (run,) in rows)
+
     def deadlines(self, after: Deadline | None, but: Container[RunId], more: Iterable[Deadline]) -> Iterator[Deadline]:
         """Open deadlines in the order of firing, behind ``after``: those here of runs not in ``but``, and ``more``."""
         begin = (-1, "", "", "") if after is None else (after.fire_at, after.run, after.call, after.timer)

@@ -11,7 +11,7 @@ from substrate.messages import Hub, Principal, Supervisor, WorkflowProcess
 from waypost.model import events as ev
 
 Name = Literal["supervisor", "workflow-process", "hub"]
-Door = Literal["import", "append", "take-up", "answer", "queue-mail", "delivery", "pause"]
+Door = Literal["import", "append", "take-up", "answer", "queue-mail", "delivery", "pause", "cancel", "signal"]
 
 HOST: frozenset[Name] = frozenset({"supervisor", "hub"})
 CHILD: frozenset[Name] = frozenset({"workflow-process", "hub"})
@@ -37,22 +37,28 @@ TABLE: dict[type[ev.Event], Rule] = {
     ev.RunResumed: _rule(HOST, "append"),
     ev.RunPaused: _rule(HOST, "pause"),
     ev.RunUnpaused: _rule(HOST, "pause"),
+    ev.CancelRequested: _rule(HOST, "cancel"),
+    ev.RunCancelled: _rule(EITHER, "append", "cancel", "pause"),
     ev.RunCompleted: _rule(CHILD, "append"),
     ev.RunFailed: _rule(EITHER, "append"),
     ev.StepStarted: _rule(CHILD, "append"),
     ev.StepCompleted: _rule(CHILD, "append"),
     ev.StepFailed: _rule(EITHER, "append"),
     ev.AttemptScheduled: _rule(CHILD, "append"),
+    ev.CancelPropagated: _rule(CHILD, "append"),
     ev.TimerSet: _rule(CHILD, "append"),
     ev.TimerFired: _rule(HOST, "append"),
     ev.TimerCancelled: _rule(CHILD, "append"),
     ev.SignalAwaited: _rule(CHILD, "append"),
-    ev.SignalReceived: _rule(HOST, "take-up", "answer"),
+    ev.SignalReceived: _rule(HOST, "take-up", "answer", "signal"),
     ev.SignalAwaitAbandoned: _rule(CHILD, "append"),
     ev.MailQueued: _rule(HOST, "queue-mail"),
     ev.MailSent: _rule(HOST, "delivery"),
     ev.MailFailed: _rule(HOST, "queue-mail", "delivery"),
 }
+
+_LOOKED_INTO = (ev.StepFailed, ev.CancelRequested, ev.RunCancelled)
+"""Kinds of which not everybody in the table may write everything."""
 
 
 def name_of(principal: Principal) -> Name:
@@ -71,7 +77,7 @@ def name_of(principal: Principal) -> Name:
 def forbids(principal: Principal, event: ev.AnyEvent, door: Door) -> str:
     """Why this principal may not write this event through this door; empty when it may."""
     who, rule = name_of(principal), TABLE[type(event)]
-    why = "" if who in rule.who and not isinstance(event, ev.StepFailed) else may_not_write(who, event)
+    why = "" if who in rule.who and not isinstance(event, _LOOKED_INTO) else may_not_write(who, event)
     if not why and door not in rule.doors:
         return f"{ev.kind(event)} is written by {' or '.join(sorted(rule.doors))}, not by {door}"
     return why
@@ -81,6 +87,11 @@ def may_not_write(who: str, event: ev.AnyEvent) -> str:
     """Why the principal of this name may not write this event through any door; empty when it may."""
     if who not in TABLE[type(event)].who:
         return f"{who} may not write {ev.kind(event)}"
+    if who == "supervisor" and isinstance(event, ev.CancelRequested) and event.origin == "hub-admin":
+        return "supervisor may not speak for an administrator"
+    if isinstance(event, ev.RunCancelled) and who != "hub" and (event.code == "ended") != (who == "workflow-process"):
+        # That its code has ended is the child's to say, that it hasn't is the host's.
+        return f"{who} may not write RunCancelled with code {event.code}"
     if isinstance(event, ev.StepFailed):
         # What a crash did to a step is the host's to say, what the step raised is the child's.
         if who == "supervisor" and event.code != "child-crashed":

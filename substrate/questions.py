@@ -7,15 +7,17 @@ import itertools
 from collections.abc import Iterable
 from typing import TypeAlias, assert_never, overload
 
-from substrate import kept, layout, runlog
+from substrate import asking, kept, layout, runlog
 from substrate.index import Index
 from substrate.listing import list_runs
 from substrate.messages import (
+    Approvals,
     Deadlines,
     Kept,
     LogPage,
     Principal,
     Question,
+    ReadApprovals,
     ReadBlob,
     ReadDeadlines,
     ReadHold,
@@ -32,10 +34,12 @@ from substrate.operations import Item
 from substrate.operations.append import child_may_write
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import RunId, is_sha256
+from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 
-Value: TypeAlias = LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage | None
+Value: TypeAlias = (
+    LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage | Approvals | None
+)
 
 
 @overload
@@ -63,6 +67,8 @@ def answer(index: Index, question: Question) -> Value | Refused:  # noqa: PLR091
             return kept.rejected(index, index.address, index.state, question)
         case ReadRuns():
             return read_runs(index, question)
+        case ReadApprovals():
+            return read_approvals(index, question)
         case ReadDeadlines():
             return read_deadlines(index, question)
         case ReadSealed():
@@ -106,6 +112,12 @@ def read_deadlines(index: Index, question: ReadDeadlines) -> Deadlines:
     """A portion of what lies ahead."""
     found = tuple(itertools.islice(index.runs.deadlines(question.after), question.limit + 1))
     return Deadlines(found[: question.limit], len(found) > question.limit)
+
+
+def read_approvals(index: Index, question: ReadApprovals) -> Approvals:
+    """A portion of what runs ask of people."""
+    runs = index.runs.unended(0 if question.after is None else run_ordinal(question.after))
+    return asking.approvals(index, runs, index.known, question.limit)
 
 
 def starting(items: Iterable[Item]) -> dict[RunId, Entry]:

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from substrate import kept, layout, runlog
+from substrate import asking, kept, layout, runlog
 from substrate import state as files
 from substrate.derived import CardsOfAFile
 from substrate.errors import Damaged, NoSuchRun
 from substrate.folder import Folder
 from substrate.keys import PublicKey
 from substrate.listing import list_runs, told_line
-from substrate.messages import Kept, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
 from substrate.readview import ReadView, open_readonly
 from substrate.runlog import Known
 from waypost.model import mail
@@ -134,6 +134,11 @@ class Reader:
         """Mails that were rejected within the horizon, from where the page before ended."""
         question = ReadRejected(cursor=cursor)
         return kept.rejected(self._view, self._view.format.address, self._state(), question)
+
+    def approvals(self, most: int = 1000) -> tuple[Approval, ...]:
+        """The open approvals of live runs, oldest run first; of at most so many runs."""
+        live = runlog.oldest_first(self._view, layout.RUNS)
+        return asking.approvals(self._view, live, lambda run: runlog.load(self._view, run), most).found
 
     def _line(self, place: str, path: str) -> QueueLine:
         try:

@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
+from substrate.steering import Answer, Cancel, Pause, ReadApprovals, Signal, Unpause
 from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision
 from waypost.model.ids import CallId, Generation, RunId
-from waypost.model.queue import Entry
 from waypost.model.waiting import Waiting
 
 # --- principals (storage §4) ---------------------------------------------------------------------------------------
@@ -140,20 +141,6 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseHeld:
-    """Hold to inbox, by an operator: it is let in as a mail of its own. Value: ``Accepted``."""
-
-    arrival: int
-
-
-@dataclass(frozen=True, slots=True)
-class RejectHeld:
-    """Hold to consumed, by an operator, marked as rejected; it causes no event and stays readable. Value: None."""
-
-    arrival: int
-
-
-@dataclass(frozen=True, slots=True)
 class BeginGeneration:
     """Raise the generation and put every claim back (what the old one still says is refused). Value: Generation."""
 
@@ -198,36 +185,6 @@ class MailUndeliverable:
 
     ordinal: int
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The operator answers an approval; ``call`` may be None when exactly one is open. Value: the answered CallId.
-
-    A second answer is refused with code ``already-decided`` and says who decided, and when.
-    """
-
-    run: RunId
-    call: CallId | None
-    decision: Decision
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """RunPaused; a run that is paused or ended already is left alone. Value: None."""
-
-    run: RunId
-    code: str
-    detail: str
-    generation: Generation | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unpause:
-    """RunUnpaused, by an operator. Value: None."""
-
-    run: RunId
-    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +242,8 @@ Operation: TypeAlias = (
     | Answer
     | Pause
     | Unpause
+    | Cancel
+    | Signal
     | ResumeDeployment
     | LatchDeployment
     | ResetDeployment
@@ -337,7 +296,7 @@ class RunLine:
 
     run: RunId
     state: str
-    """``queued``, ``running``, ``parked``, ``paused``, ``completed`` or ``failed``."""
+    """``queued``, ``running``, ``parked``, ``paused``, ``cancelling``, ``completed``, ``failed`` or ``cancelled``."""
     started: str
     changed: str
     seq: int
@@ -362,45 +321,11 @@ class Deadlines:
     more: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadHold:
-    """Mails on hold, oldest first. Value: tuple of ``Kept``."""
-
-    limit: int = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadRejected:
-    """Mails that were rejected within the horizon, a portion of them. Value: ``RejectedPage``.
-
-    ``limit``: consumed entries that are looked at, about; ``cursor``: where the page before ended.
-    """
-
-    limit: int = 256
-    cursor: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A mail that no run has, and what it says of itself."""
-
-    entry: Entry
-    message_id: str
-    subject: str
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedPage:
-    """``counted``: how many were ever rejected; ``cursor`` is None where this was the last page."""
-
-    mails: tuple[Kept, ...]
-    counted: int
-    cursor: tuple[int, int] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class ReadSealed:
     """Asked before stock git reads: all that is durable is brought onto the branch first. Value: None."""
 
 
-Question: TypeAlias = ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected | ReadSealed
+Question: TypeAlias = (
+    ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected | ReadSealed | ReadApprovals
+)

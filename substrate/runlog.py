@@ -208,8 +208,7 @@ def summary(tree: Tree, run: RunId) -> Summary:
         raise Damaged(path, f"not the log of a finished run: {bad}") from None
     if not isinstance(started, ev.RunStarted):
         raise Damaged(path, "it doesn't begin with RunStarted")
-    outcome = "completed" if isinstance(end, ev.RunCompleted) else "failed"
-    return Summary(outcome, started.at, last.at, len(lines), started.mail.arrival)
+    return Summary(fold.outcome(end), started.at, last.at, len(lines), started.mail.arrival)
 
 
 def find_blob(tree: Tree, run: RunId, sha256: str) -> bytes | None:

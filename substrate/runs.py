@@ -6,6 +6,7 @@ are the folds of a bounded number of runs.
 """
 
 import dataclasses
+import heapq
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -100,6 +101,12 @@ class Runs:
         runs = {*self._derived.all_in(DRIVEN), *self._settling, *self._touched}
         found = (self.known(run).run for run in sorted(runs, key=run_ordinal))
         return tuple(run for run in found if isinstance(run, fold.Driven))
+
+    def unended(self, after: int) -> Iterator[RunId]:
+        """The runs with an ordinal above ``after`` that may be live, oldest first."""
+        fresh = (run for run in {*self._settling, *self._touched} if run_ordinal(run) > after)
+        found = heapq.merge(self._derived.unended(after), sorted(fresh, key=run_ordinal), key=run_ordinal)
+        return (run for run, _ in itertools.groupby(found))
 
     def deadlines(self, after: Deadline | None) -> Iterator[Deadline]:
         """The open deadlines of all runs in the order of firing, from the first one behind ``after``."""

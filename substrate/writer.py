@@ -28,6 +28,7 @@ from substrate.index import Index
 from substrate.keys import SigningKey
 from substrate.messages import (
     Append,
+    Cancel,
     Committed,
     Done,
     Durable,
@@ -40,6 +41,7 @@ from substrate.messages import (
     Merge,
     Pause,
     Queued,
+    ReadApprovals,
     ReadBlob,
     ReadDeadlines,
     ReadHold,
@@ -144,7 +146,7 @@ class Writer:
         what = submit.what
         result: Result
         match what:
-            case ReadLog() | ReadBlob() | ReadRuns() | ReadDeadlines() | ReadHold() | ReadRejected():
+            case ReadLog() | ReadBlob() | ReadRuns() | ReadDeadlines() | ReadHold() | ReadRejected() | ReadApprovals():
                 value = told(self._index, what)
                 result = value if isinstance(value, Refused) else Done(self._position, value)
             case ReadSealed():
@@ -377,7 +379,7 @@ class Writer:
         """On a full disk new mail is withheld and no run starts; at the end only what ends or pauses a run goes in."""
         if not self._scarce:
             return None
-        ends = isinstance(operation, Pause | LatchDeployment) or (
+        ends = isinstance(operation, Pause | Cancel | LatchDeployment) or (
             isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
         )
         starts = isinstance(operation, Enqueue) or (isinstance(operation, TakeUp) and operation.start is not None)

@@ -14,6 +14,7 @@
     interventions  what an operator does: answers, pauses, lets go on
     latching    no child any more, and one again
     deploying   the code that runs from now on
+    cancelling  asking for a run's end; named signals
     grants      what a run may do
     sealing     a finished run folds away; nobody asks for it
 
@@ -26,6 +27,7 @@ from substrate.messages import (
     Answer,
     Append,
     BeginGeneration,
+    Cancel,
     Claim,
     Deploy,
     Enqueue,
@@ -43,10 +45,22 @@ from substrate.messages import (
     ReleaseHeld,
     ResetDeployment,
     ResumeDeployment,
+    Signal,
     TakeUp,
     Unpause,
 )
-from substrate.operations import append, deploying, hold, intake, interventions, latching, notices, outbox, take_up
+from substrate.operations import (
+    append,
+    cancelling,
+    deploying,
+    hold,
+    intake,
+    interventions,
+    latching,
+    notices,
+    outbox,
+    take_up,
+)
 from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
 
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
@@ -89,6 +103,10 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return interventions.pause(view, operation, context)
         case Unpause():
             return interventions.unpause(view, operation, context)
+        case Cancel():
+            return cancelling.cancel(view, operation, context)
+        case Signal():
+            return cancelling.signal(view, operation, context)
         case ResumeDeployment():
             return interventions.resume_deployment(view, operation)
         case LatchDeployment():

@@ -18,6 +18,7 @@ from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
+from waypost.model.event_parts import SNAPSHOT
 from waypost.model.ids import CallId, RunId, is_call_id, message_key
 from waypost.model.mail import sender_matches
 
@@ -163,7 +164,7 @@ def _acceptable(view: View, operation: Append, event: ev.AnyEvent) -> Refused | 
     return _fields(view, operation, event) if isinstance(event, _LIMITED) else None
 
 
-def _fields(
+def _fields(  # noqa: PLR0911 - a table
     view: View, operation: Append, event: ev.TimerSet | ev.TimerCancelled | ev.SignalAwaited | ev.RunResumed
 ) -> Refused | None:
     call = ev.call_of(event)
@@ -175,6 +176,8 @@ def _fields(
         case ev.SignalAwaited() if event.timeout_at is not UNSET:
             return Refused("substrate-sets", "timeout_at is the substrate's to set: say timeout")
         case ev.SignalAwaited() if event.park == "approval":
+            if event.snapshot is not UNSET and len(bytes(event.snapshot)) > SNAPSHOT:
+                return Refused("too-large", f"a snapshot may have {SNAPSHOT} bytes, not {len(bytes(event.snapshot))}")
             allowed = grants_of(view, operation.run).mail
             stranger = next((who for who in event.who if not sender_matches(who, allowed)), None)
             if stranger is not None:

@@ -8,6 +8,7 @@ from substrate import runlog
 from substrate.messages import Answer, Pause, Refused, ResumeDeployment, Unpause
 from substrate.operations.append import extend
 from substrate.operations.buckets import state_file
+from substrate.operations.cancelling import not_run
 from substrate.operations.change import Change, Context, Decided, Settled, View, fence, plain
 from substrate.runlog import Known
 from waypost.model import events as ev
@@ -76,6 +77,8 @@ def pause(view: View, operation: Pause, context: Context) -> Decided:
     given = before.run.ledger.generation
     if operation.generation is not None and given != operation.generation:
         return Refused("not-given", f"generation {operation.generation} wasn't given this run")
+    if before.run.ledger.cancel is not None:
+        return _one(view, operation.run, not_run(operation.code), f"cancel {operation.run}: paused", context)
     # An unknown code makes bytes that can't be read again; ``extend`` refuses those.
     event = ev.RunPaused(code=operation.code, detail=operation.detail)  # type: ignore[arg-type]  # see above
     return _one(view, operation.run, event, f"pause {operation.run}: {plain(operation.code)}", context)
@@ -131,9 +134,10 @@ def _too_late(view: View, operation: Answer) -> Refused:
         if (
             isinstance(event, ev.SignalReceived)
             and isinstance(event.decision, ev.Decision)
-            and operation.call in {None, event.call}
+            and (call := ev.call_of(event)) is not None
+            and operation.call in {None, call}
         ):
-            found = event.call, event.decision, event.at
+            found = call, event.decision, event.at
     if found is None:
         which = "no approval is open" if operation.call is None else f"{operation.call} is no open approval"
         return Refused(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
-from waypost.model.run import Absent, Ended, Illegal, Run, evolve, ledger
+from waypost.model.run import Absent, Ended, Illegal, Parked, Run, evolve, ledger
 from waypost.model.waiting import waiting_on
 
 RUN = RunId("run_7_00000000000000aa")
@@ -54,9 +54,18 @@ def anything(rng: random.Random, seq: int) -> ev.AnyEvent:
         lambda: ev.SignalReceived(call=call, signal="m", mail=mail),
         lambda: ev.SignalReceived(call=call, signal="c", decision=ev.Decision(approved=True, by="a", via="cli")),
         lambda: ev.SignalAwaitAbandoned(call=call),
+        lambda: ev.SignalAwaited(call=call, park="signal", name=rng.choice("ab"), seen=seen),
+        lambda: ev.SignalReceived(call=call, signal=str(seq), name=rng.choice("ab"), payload=NULL),
+        lambda: ev.SignalReceived(signal=str(rng.randint(1, 9)), name=rng.choice("ab"), payload=NULL),
+        lambda: ev.CancelPropagated(call=call, attempt=attempt),
     ]
     if rng.random() < 0.02:
-        makers = [lambda: ev.RunCompleted(result=NULL), lambda: ev.RunFailed(error=fault)]
+        makers = [
+            lambda: ev.RunCompleted(result=NULL),
+            lambda: ev.RunFailed(error=fault),
+            ev.RunCancelled,
+            lambda: ev.CancelRequested(origin="self", reason="x"),
+        ]
     return rng.choice(makers)()
 
 
@@ -78,12 +87,22 @@ def test_refusals_change_nothing_and_every_live_state_says_what_it_waits_on(seed
         run = following
         log.append(event)
         assert bool(waiting_on(run)) != isinstance(run, Ended)
+        _cancelled_ends_cancelled(log, run)
         open_now = ledger(run)
         assert open_now is None or open_now.seq == len(log)
     again: Run = Absent()
     for event in log:
         again = evolve(again, event, run_id=RUN)
     assert again == run
+
+
+def _cancelled_ends_cancelled(log: list[ev.AnyEvent], run: Run) -> None:
+    """Who was first has won, in every order of events; and a run that is being cancelled rests nowhere."""
+    cancels = sum(isinstance(event, ev.CancelRequested) for event in log)
+    assert cancels <= 1
+    if isinstance(run, Ended):
+        assert (run.outcome == "cancelled") == bool(cancels)
+    assert not (cancels and isinstance(run, Parked))
 
 
 @given(st.integers(0, 2**32))

@@ -10,6 +10,7 @@ from substrate import layout, principals, runlog
 from substrate.messages import (
     Append,
     BeginGeneration,
+    Cancel,
     Hub,
     Principal,
     PutBlob,
@@ -58,8 +59,11 @@ def samples() -> list[ev.AnyEvent]:
         ev.RunResumed(generation=Generation(1)),
         ev.RunPaused(code="operator"),
         ev.RunUnpaused(by="me"),
+        ev.CancelRequested(origin="self", reason="enough"),
         ev.RunCompleted(result=NULL),
         ev.RunFailed(error=FAULT),
+        ev.RunCancelled(),
+        ev.CancelPropagated(call=call(1)),
         started(),
         completed(),
         ev.StepFailed(call=call(1), error=FAULT, final=True),
@@ -82,6 +86,8 @@ APPENDS = {
     "workflow-process": {
         "RunCompleted",
         "RunFailed",
+        "RunCancelled",
+        "CancelPropagated",
         "StepStarted",
         "StepCompleted",
         "StepFailed",
@@ -100,6 +106,16 @@ def test_who_may_append_what(by: Principal) -> None:
     """Storage §4, event by event: a child can't forge a timer, a decision, a mail or another run's beginning."""
     allowed = {ev.kind(event) for event in samples() if not principals.forbids(by, event, "append")}
     assert allowed == APPENDS[principals.name_of(by)]
+
+
+def test_a_run_that_is_cancelled_from_outside_is_cancelled_by_the_host() -> None:
+    """That its code has ended is the child's word, that it hasn't in time is the host's."""
+    overdue, ended = ev.RunCancelled(code="past-grace"), ev.RunCancelled()
+    desk, run = begun()
+    desk.must(Cancel(run=run, reason="enough", origin="supervisor-operator"))
+    assert desk.code(Append(by=CHILD, run=run, events=(overdue,))) == "principal"
+    assert desk.code(Append(by=Supervisor(), run=run, events=(ended,))) == "principal"
+    desk.must(Append(by=Supervisor(), run=run, events=(overdue,)))
 
 
 def test_every_kind_of_event_is_in_the_table() -> None:

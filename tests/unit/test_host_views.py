@@ -61,7 +61,10 @@ EVERY: tuple[ev.AnyEvent, ...] = (
     ASKED,
     ev.MailSent(call=SECOND, ordinal=7),
     ev.MailFailed(call=SECOND, reason="no grant"),
+    ev.CancelRequested(origin="supervisor-operator", reason="not needed", by="ann"),
+    ev.CancelPropagated(call=FIRST),
     ev.RunCompleted(result=value("null")),
+    ev.RunCancelled(error=BROKE),
     ev.RunFailed(error=BROKE),
     ev.Foreign(was="CancelRequested", about="drain"),
 )
@@ -93,6 +96,43 @@ def test_a_resumed_run_says_what_it_has_cost(attempt: int, said: str) -> None:
     """Whoever looks for the run that ends its child finds it here."""
     resumed = ev.RunResumed(generation=Generation(2), attempt=attempt)
     assert Narrator().tell(resumed) == f"resumed in generation 2{said}"
+
+
+def test_a_cancelled_run_says_who_wanted_it_and_how_it_went() -> None:
+    """Somebody will ask why it didn't pay."""
+    lines = told(
+        STARTED,
+        STEP,
+        ev.CancelRequested(origin="supervisor-operator", reason="not needed", by="ann"),
+        ev.CancelPropagated(call=FIRST),
+        ev.RunCancelled(),
+    ).lines
+    assert [line.text for line in lines[2:]] == [
+        "cancel was asked for by ann (supervisor-operator): not needed",
+        "step read_claim was stopped: the run is being cancelled",
+        "cancelled",
+    ]
+
+
+def test_signals_are_told_by_name_and_one_that_nobody_read_is_told_at_the_end() -> None:
+    """What comes when a run ends must not get lost without a word."""
+    lines = told(
+        STARTED,
+        ev.SignalReceived(signal="1", name="paid", payload=value('{"by": "ann"}')),
+        ev.SignalReceived(signal="2", name="paid", payload=value("null")),
+        ev.SignalAwaited(call=FIRST, park="signal", name="paid", seen=1),
+        ev.SignalAwaited(call=SECOND, park="signal", name="shipped", seen=4),
+        ev.SignalReceived(call=SECOND, signal="3", name="shipped", payload=value("7")),
+        ev.RunCompleted(result=value("null")),
+    ).lines
+    assert [line.text for line in lines[1:]] == [
+        'signal paid came, and is kept for whoever waits for it: {"by": "ann"}',
+        "signal paid came, and is kept for whoever waits for it",
+        "takes signal paid, which was kept for it",
+        "waits for signal shipped",
+        "signal shipped came: 7",
+        "completed; 1 signal(s) paid never read",
+    ]
 
 
 def test_a_timeline_reads_like_a_story() -> None:

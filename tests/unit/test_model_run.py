@@ -7,6 +7,7 @@ import pytest
 
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ledger import REMEMBERED
 from waypost.model.run import Absent, Driven, Ended, Illegal, Parked, Paused, Run, evolve, ledger
 
 RUN = RunId("run_7_00000000000000aa")
@@ -48,6 +49,12 @@ MAIL = ev.SignalReceived(call=B, signal="mail:2", mail=mailed(2, "1" * 64))
 YES = ev.SignalReceived(call=B, signal="cli:1", decision=ev.Decision(approved=True, by="boss@x", via="cli"))
 SLEEP = ev.TimerSet(call=A, timer="r1#1", delay=60, seen=1, fire_at=99)
 FIRED = ev.TimerFired(call=A, timer="r1#1")
+CANCEL = ev.CancelRequested(origin="supervisor-operator", reason="enough", by="ann")
+CANCELLED = ev.RunCancelled()
+PAID = ev.SignalAwaited(call=B, park="signal", name="paid", seen=1)
+LATER_PAID = ev.SignalAwaited(call=B, park="signal", name="paid", seen=2)
+EARLY = ev.SignalReceived(signal="s1", name="paid", payload=NULL)
+TAKEN = ev.SignalReceived(call=B, signal="s1", name="paid", payload=NULL)
 PAUSED = ev.RunPaused(code="code-changed", detail="a is b now")
 
 
@@ -86,6 +93,22 @@ def fold(events: Sequence[ev.AnyEvent]) -> Run:
         ([STARTED, ev.RunFailed(error=BOOM)], Ended),
         ([STARTED, QUEUED, ev.RunCompleted(result=NULL), ev.MailSent(call=A, ordinal=3)], Ended),
         ([STARTED, PAUSED, ev.RunFailed(error=BOOM)], Ended),
+        ([STARTED, CANCEL], Driven),
+        ([STARTED, INPUT, CANCEL], Driven),
+        (
+            [STARTED, INPUT, CANCEL, ev.SignalAwaitAbandoned(call=B), ev.SignalAwaited(call=A, park="input", seen=3)],
+            Driven,
+        ),
+        ([STARTED, CANCEL, CANCELLED], Ended),
+        ([STARTED, STEP, CANCEL, DONE, CANCELLED], Ended),
+        ([STARTED, STEP, CANCEL, ev.CancelPropagated(call=A), CANCELLED], Ended),
+        ([STARTED, STEP, CANCEL, CANCELLED], Ended),
+        ([STARTED, PAUSED, CANCEL], Paused),
+        ([STARTED, PAUSED, CANCEL, CANCELLED], Ended),
+        ([STARTED, PAID], Parked),
+        ([STARTED, PAID, TAKEN], Driven),
+        ([STARTED, EARLY, LATER_PAID], Driven),
+        ([STARTED, INPUT, EARLY], Parked),
     ],
 )
 def test_each_arrow_leads_to_its_state(events: list[ev.AnyEvent], state: type) -> None:
@@ -126,6 +149,25 @@ def test_each_arrow_leads_to_its_state(events: list[ev.AnyEvent], state: type) -
         ([STARTED], ev.SignalAwaited(call=A, park="approval", seen=1, request="<ask@x>"), "who"),
         ([STARTED, STEP], APPROVAL, "request"),
         ([STARTED, PAUSED], STEP, "paused"),
+        ([STARTED, PAID, PAUSED], TAKEN, "paused"),
+        ([STARTED, CANCEL], CANCEL, "cancelling"),
+        ([STARTED, CANCEL], PAUSED, "cancelling"),
+        ([STARTED, CANCEL], ev.RunCompleted(result=NULL), "cancelling"),
+        ([STARTED, CANCEL], ev.RunFailed(error=BOOM), "cancelling"),
+        ([STARTED], CANCELLED, "not-cancelled"),
+        ([STARTED, STEP], ev.CancelPropagated(call=A), "not-cancelled"),
+        ([STARTED, CANCEL], ev.CancelPropagated(call=A), "unknown-step"),
+        ([STARTED, CANCEL, CANCELLED], CANCEL, "terminal"),
+        ([STARTED, ev.RunCompleted(result=NULL)], CANCEL, "terminal"),
+        ([STARTED, PAID], EARLY, "wait"),
+        ([STARTED, INPUT], TAKEN, "wait"),
+        ([STARTED, PAID, TAKEN], TAKEN, "signal-known"),
+        ([STARTED, EARLY], EARLY, "signal-known"),
+        ([STARTED, PAID], MAIL, "payload"),
+        ([STARTED, INPUT], ev.SignalReceived(call=B, signal="s", payload=NULL), "payload"),
+        ([STARTED], ev.SignalReceived(signal="s", name="paid"), "payload"),
+        ([STARTED], ev.SignalAwaited(call=B, park="signal", seen=1), "name"),
+        ([STARTED], ev.SignalAwaited(call=B, park="input", name="paid", seen=1), "name"),
         ([STARTED, PAUSED], SLEEP, "paused"),
         ([STARTED, INPUT, PAUSED], MAIL, "paused"),
         ([STARTED, PAUSED], PAUSED, "paused"),
@@ -144,6 +186,27 @@ def test_what_may_not_follow_is_refused_by_rule(events: list[ev.AnyEvent], refus
         evolve(run, ev.stored(refused, seq=len(events) + 1, at="now", prev=HASH)[0], run_id=RUN)
     assert refusal.value.code == code
     assert ev.kind(refused) in refusal.value.message
+
+
+def test_signals_that_come_before_their_waits_are_taken_in_order() -> None:
+    """The first to come is the first to be read; another name's wait takes none of them."""
+    second = ev.SignalReceived(signal="s2", name="paid", payload=NULL)
+    other = ev.SignalAwaited(call=A, park="signal", name="shipped", seen=1)
+    open_now = ledger(fold([STARTED, EARLY, other, second, LATER_PAID]))
+    assert open_now is not None
+    assert dict(open_now.signals) == {"paid": (4,)}
+    assert list(open_now.waits) == [A]
+
+
+def test_so_many_signals_are_remembered_by_their_identity() -> None:
+    """What is kept of a run must not grow with all the signals it ever had."""
+    signals = [ev.SignalReceived(signal=f"s{n}", name="paid", payload=NULL) for n in range(REMEMBERED + 1)]
+    run = fold([STARTED, *signals])
+    again = ev.stored(signals[1], seq=len(signals) + 2, at="now", prev=HASH)[0]
+    with pytest.raises(Illegal):
+        evolve(run, again, run_id=RUN)
+    forgotten = ev.stored(signals[0], seq=len(signals) + 2, at="now", prev=HASH)[0]
+    assert isinstance(evolve(run, forgotten, run_id=RUN), Driven)
 
 
 @pytest.mark.parametrize("events", [[], [STARTED], [STARTED, QUEUED, ev.RunFailed(error=BOOM)]])

@@ -3,6 +3,7 @@
 Pure: from the run's log and what its deployment does at the moment.
 """
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from waypost.model.ids import RunId
 from waypost.model.run import Absent, Driven, Ended, Parked, Paused, Run, evolve
 from waypost.model.times import stamp
 from waypost.model.waiting import Waiting, waiting_on
+
+_CANCEL = "cancel"
+"""No call's identity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,9 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
                 opened[event.call] = event.at
             case ev.RunPaused():
                 opened[""] = event.at
-            case ev.RunCompleted() | ev.RunFailed():
+            case ev.CancelRequested():
+                opened[_CANCEL] = event.at
+            case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
                 ending = lines[-1].text
             case _:
                 pass
@@ -83,7 +89,7 @@ def state_name(run: Run) -> str:
         case Absent():
             return "queued"
         case Driven():
-            return "running"
+            return "running" if run.ledger.cancel is None else "cancelling"
         case Parked():
             return "parked"
         case Paused():
@@ -134,7 +140,7 @@ def waits(told: Told, situation: Situation) -> tuple[WaitingOn, ...]:
             kind=w.kind,
             call=w.call,
             detail=printable(w.detail),
-            since=told.opened.get(w.call or "", told.changed),
+            since=told.opened.get(_CANCEL if w.kind == "cancel" else w.call or "", told.changed),
             deadline=None if w.deadline is None else stamp(w.deadline),
             command=_command(w, told.run, situation, several=several),
         )
@@ -147,6 +153,8 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
         case "approval":
             call = f" --call '{wait.call}'" if several else ""
             return f"waypost approve {run}{call}   (or: waypost reject {run}{call})"
+        case "signal":
+            return f"waypost signal {run} {shlex.quote(wait.detail)} < payload.json"
         case "mail":
             return f"waypost send {situation.address} < reply.eml   (a reply in the run's thread)"
         case "code":
@@ -154,7 +162,7 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
             return f"correct the file, start `waypost run FILE` anew, then: waypost resume {run}"
         case "operator":
             return f"waypost resume {run}"
-        case "step" | "child" | "timer" | "retry" | "dispatch":
+        case "cancel" | "step" | "child" | "timer" | "retry" | "dispatch":
             return "" if situation.hosted else "waypost run FILE"
 
 

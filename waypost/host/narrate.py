@@ -28,18 +28,24 @@ class Narrator:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._mails: dict[int, str] = {}
+        self._signals: dict[str, int] = {}
 
     @property
     def needed(self) -> bool:
         """Whether it knows what the line of a later event needs; the fate of a mail may follow the run's end."""
         return bool(self._mails) or bool(self._names)
 
-    def tell(self, event: ev.AnyEvent) -> str:
+    def tell(self, event: ev.AnyEvent) -> str:  # noqa: PLR0911 - a table
         """The event in words."""
-        if isinstance(event, ev.TERMINAL):
-            self._names.clear()
         match event:
-            case ev.StepStarted() | ev.StepCompleted() | ev.StepFailed() | ev.AttemptScheduled():
+            case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
+                unread = "".join(f"; {count} signal(s) {name} never read" for name, count in self._signals.items())
+                self._names.clear()
+                self._signals.clear()
+                return f"{_end(event)}{unread}"
+            case (
+                ev.StepStarted() | ev.StepCompleted() | ev.StepFailed() | ev.AttemptScheduled() | ev.CancelPropagated()
+            ):
                 return self._step(event)
             case ev.TimerSet() | ev.TimerFired() | ev.TimerCancelled():
                 return self._timer(event)
@@ -49,19 +55,15 @@ class Narrator:
                 return self._mail(event)
             case ev.Foreign():
                 return _foreign(event)
-            case (
-                ev.RunStarted()
-                | ev.RunResumed()
-                | ev.RunPaused()
-                | ev.RunUnpaused()
-                | ev.RunCompleted()
-                | ev.RunFailed()
-            ):
+            case ev.RunStarted() | ev.RunResumed() | ev.RunPaused() | ev.RunUnpaused() | ev.CancelRequested():
                 return _run(event)
             case _:
                 assert_never(event)
 
-    def _step(self, event: ev.StepStarted | ev.StepCompleted | ev.StepFailed | ev.AttemptScheduled) -> str:
+    def _step(
+        self,
+        event: ev.StepStarted | ev.StepCompleted | ev.StepFailed | ev.AttemptScheduled | ev.CancelPropagated,
+    ) -> str:
         if isinstance(event, ev.StepStarted):
             self._names[event.call] = f"step {printable(event.step, _SHORT)}"
         name = self._names.get(event.call, f"step at {event.call}")
@@ -75,6 +77,8 @@ class Narrator:
                 return f"{name} failed: {_fault(event.error)}{end}"
             case ev.AttemptScheduled():
                 return f"{name}: attempt {event.attempt} follows"
+            case ev.CancelPropagated():
+                return f"{name} was stopped: the run is being cancelled"
 
     def _timer(self, event: ev.TimerSet | ev.TimerFired | ev.TimerCancelled) -> str:
         retry = event.timer != event.call
@@ -92,16 +96,27 @@ class Narrator:
             case ev.TimerCancelled():
                 return f"{name} is no longer needed"
 
-    def _wait(self, event: ev.SignalAwaited | ev.SignalReceived | ev.SignalAwaitAbandoned) -> str:
+    def _wait(  # noqa: PLR0911 - a table
+        self, event: ev.SignalAwaited | ev.SignalReceived | ev.SignalAwaitAbandoned
+    ) -> str:
         match event:
             case ev.SignalAwaited():
                 title = printable(event.title, _SHORT) or "a decision"
+                until = "" if event.timeout_at is UNSET else f", until {stamp(event.timeout_at)}"
+                if event.park == "signal":
+                    return self._signal(event, until)
                 approval = event.park == "approval"
                 self._names[event.call] = title if approval else "the next mail"
-                until = "" if event.timeout_at is UNSET else f", until {stamp(event.timeout_at)}"
                 if approval:
                     return f"waits for {printable(', '.join(event.who))} to decide: {title}{until}"
                 return f"waits for the next mail of its thread{until}"
+            case ev.SignalReceived() if event.name:
+                name = printable(event.name, _SHORT)
+                value = "" if event.payload is UNSET else _value(event.payload)
+                if event.call is not UNSET:
+                    return f"signal {name} came{value}"
+                self._signals[name] = self._signals.get(name, 0) + 1
+                return f"signal {name} came, and is kept for whoever waits for it{value}"
             case ev.SignalReceived() if event.decision is not UNSET:
                 word = "approved" if event.decision.approved else "rejected"
                 text = printable(event.decision.text, _SHORT)
@@ -111,6 +126,17 @@ class Narrator:
                 return "mail came" if event.mail is UNSET else f"{_mailed(event.mail)} came"
             case ev.SignalAwaitAbandoned():
                 return f"no longer waits for {self._names.get(event.call, event.call)}"
+
+    def _signal(self, event: ev.SignalAwaited, until: str) -> str:
+        name = printable(event.name, _SHORT)
+        self._names[event.call] = f"signal {name}"
+        kept = self._signals.get(name, 0)
+        if not kept:
+            return f"waits for signal {name}{until}"
+        self._signals = {**self._signals, name: kept - 1}
+        if kept == 1:
+            del self._signals[name]
+        return f"takes signal {name}, which was kept for it"
 
     def _mail(self, event: ev.MailQueued | ev.MailSent | ev.MailFailed) -> str:
         match event:
@@ -125,9 +151,7 @@ class Narrator:
                 return f"mail {f'to {known} ' if known else ''}was not sent: {printable(event.reason)}"
 
 
-def _run(
-    event: ev.RunStarted | ev.RunResumed | ev.RunPaused | ev.RunUnpaused | ev.RunCompleted | ev.RunFailed,
-) -> str:
+def _run(event: ev.RunStarted | ev.RunResumed | ev.RunPaused | ev.RunUnpaused | ev.CancelRequested) -> str:
     match event:
         case ev.RunStarted():
             after = "" if event.after is UNSET else f", after {event.after}"
@@ -144,10 +168,21 @@ def _run(
             return f"paused ({event.code})" + (f": {detail}" if detail else "")
         case ev.RunUnpaused():
             return f"let go on by {printable(event.by, _SHORT)}"
+        case ev.CancelRequested():
+            by = f" by {printable(event.by, _SHORT)}" if event.by else ""
+            return f"cancel was asked for{by} ({event.origin}): {printable(event.reason)}"
+
+
+def _end(event: ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> str:
+    match event:
         case ev.RunCompleted():
             return f"completed{_value(event.result)}{_unread(event.unread)}"
         case ev.RunFailed():
             return f"failed: {_fault(event.error)}{_unread(event.unread)}"
+        case ev.RunCancelled():
+            raised = "" if event.error is UNSET else f"; its clean-up raised {_fault(event.error)}"
+            detail = f": {printable(event.detail)}" if event.detail else ""
+            return f"cancelled{detail}{raised}{_unread(event.unread)}"
 
 
 def _foreign(event: ev.Foreign) -> str:

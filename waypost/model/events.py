@@ -13,64 +13,20 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from waypost.model import event_parts, mail_events
 from waypost.model.errors import Invalid
+from waypost.model.event_parts import Call, Line, Milliseconds, Origin, Seconds, Sha256, Text
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.imported import Imported
 
-Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-Call = Annotated[CallId, msgspec.Meta(max_length=512)]
-Text = Annotated[str, msgspec.Meta(max_length=262_144)]
-Line = Annotated[str, msgspec.Meta(max_length=1000)]
-Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=4_102_444_800_000)]
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
-
-
-class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A JSON value: in the event itself, or by name when it is over the inline limit. Exactly one of the two is set."""
-
-    inline: msgspec.Raw | UnsetType = UNSET
-    blob: Sha256 | UnsetType = UNSET
-
-
-class Mailed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """The mail behind an event: its place, its id, its author's address and the SHA-256 of its raw bytes."""
-
-    arrival: int
-    id: str
-    sha256: Sha256
-    sender: str = ""
-    base64: bool = False
-    """Whether ``id`` is base64 of bytes that are no UTF-8."""
-
-
-class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What was raised: the type's name, its message, the traceback as text; ``args`` where the type is rebuilt."""
-
-    type: Line
-    message: Text
-    traceback: Text = ""
-    args: msgspec.Raw | UnsetType = UNSET
-    step: Line = ""
-    call: str = ""
-
-
-class Event(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    kw_only=True,
-    tag_field="type",
-    tag=True,
-):
-    """What every event has. ``at`` is ISO 8601 UTC with milliseconds, ``prev`` the SHA-256 of the event before."""
-
-    seq: int = 0
-    at: str = ""
-    prev: str = ""
-    original: Sha256 | UnsetType = UNSET
-    """Of an imported event: SHA-256 of its bytes where it came from. Nothing else sets it."""
-
+Value = event_parts.Value
+Mailed = event_parts.Mailed
+Fault = event_parts.Fault
+Decision = event_parts.Decision
+Event = event_parts.Event
+MailQueued = mail_events.MailQueued
+MailSent = mail_events.MailSent
+MailFailed = mail_events.MailFailed
 
 # --- the run -------------------------------------------------------------------------------------------------------
 
@@ -126,6 +82,33 @@ class RunUnpaused(Event, frozen=True, kw_only=True):
     by: Line
 
 
+class CancelRequested(Event, frozen=True, kw_only=True):
+    """Somebody asked for the run's end; whatever its code does now, it ends with RunCancelled.
+
+    The log's order decides: a run whose end was recorded before this is not cancelled any more.
+    """
+
+    origin: Origin
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
+    by: Line = ""
+    """Of an operator or administrator: the operating system's name for them."""
+    call: Call | UnsetType = UNSET
+    """Where the run's own code asked for it."""
+
+
+class RunCancelled(Event, frozen=True, kw_only=True):
+    """The run was cancelled, and nothing of it goes on.
+
+    ``code``: its code ``ended``; it had not when its time was up (``past-grace``); or it was ``not-run`` at all,
+    because the run was paused. ``error``: what the code raised instead of the cancellation.
+    """
+
+    code: Literal["ended", "past-grace", "not-run"] = "ended"
+    detail: Text = ""
+    error: Fault | UnsetType = UNSET
+    unread: tuple[Call, ...] = ()
+
+
 class RunCompleted(Event, frozen=True, kw_only=True):
     """The workflow returned. ``unread``: waits that were answered and never read (storage §5)."""
 
@@ -179,6 +162,13 @@ class AttemptScheduled(Event, frozen=True, kw_only=True):
     timer: str
 
 
+class CancelPropagated(Event, frozen=True, kw_only=True):
+    """The run's cancellation ended this try: its body was stopped, or raised when it was told, and has no outcome."""
+
+    call: Call
+    attempt: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
 # --- time ----------------------------------------------------------------------------------------------------------
 
 
@@ -214,37 +204,37 @@ class TimerCancelled(Event, frozen=True, kw_only=True):
 
 
 class SignalAwaited(Event, frozen=True, kw_only=True):
-    """The run parks at this call: for its next mail, or for a person's decision.
+    """The run parks at this call: for its next mail, for a person's decision, or for the signal called ``name``.
 
     The child says ``timeout`` (seconds); ``timeout_at`` (Unix ms) is the substrate's to set. ``seen`` as in TimerSet.
     """
 
     call: Call
-    park: Literal["input", "approval"]
+    park: Literal["input", "approval", "signal"]
     seen: int
+    name: Line = ""
     title: Text = ""
     who: tuple[Line, ...] = ()
     request: str = ""
     """Message-ID of the mail that asks."""
+    snapshot: msgspec.Raw | UnsetType = UNSET
+    """JSON that whoever decides should see, at most 128 KiB; for programs that announce approvals."""
     timeout: Seconds | UnsetType = UNSET
     timeout_at: Milliseconds | UnsetType = UNSET
 
 
-class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A person's answer to an approval. ``by`` is an address (not authenticated) or the operator's user name."""
-
-    approved: bool
-    by: Line
-    text: Text = ""
-    via: Literal["mail", "cli"]
-
-
 class SignalReceived(Event, frozen=True, kw_only=True):
-    """What the wait at ``call`` was waiting for. A mail's event is in the commit that consumed the mail."""
+    """What the wait at ``call`` was waiting for. A mail's event is in the commit that consumed the mail.
 
-    call: Call
+    Without a ``call``: a signal that came before anybody waited for one of its ``name``; the next wait takes it.
+    """
+
+    call: Call | UnsetType = UNSET
     signal: str
     """Identity of the answer: the same one twice is one."""
+    name: Line = ""
+    """Of a named signal, which has a ``payload``."""
+    payload: Value | UnsetType = UNSET
     mail: Mailed | UnsetType = UNSET
     decision: Decision | UnsetType = UNSET
 
@@ -255,46 +245,18 @@ class SignalAwaitAbandoned(Event, frozen=True, kw_only=True):
     call: Call
 
 
-# --- mail out ------------------------------------------------------------------------------------------------------
-
-
-class MailQueued(Event, frozen=True, kw_only=True):
-    """The call's mail is in the outbox; in one commit with its entry."""
-
-    call: Call
-    message_id: Line
-    to: tuple[Line, ...]
-    ordinal: int
-    """Of the outbox entry."""
-    sha256: Sha256
-    """Of the message's bytes."""
-
-
-class MailSent(Event, frozen=True, kw_only=True):
-    """The mail was handed over; in one commit with the removal of its outbox entry."""
-
-    call: Call
-    ordinal: int
-
-
-class MailFailed(Event, frozen=True, kw_only=True):
-    """The call's mail was refused (no ``ordinal``: nothing was queued), or can't be delivered."""
-
-    call: Call
-    reason: Text
-    ordinal: int | UnsetType = UNSET
-
-
 Ongoing = (
     RunStarted
     | Foreign
     | RunResumed
     | RunPaused
     | RunUnpaused
+    | CancelRequested
     | StepStarted
     | StepCompleted
     | StepFailed
     | AttemptScheduled
+    | CancelPropagated
     | TimerSet
     | TimerFired
     | TimerCancelled
@@ -307,9 +269,9 @@ Ongoing = (
 )
 """Every event but the end of a run."""
 
-AnyEvent = Ongoing | RunCompleted | RunFailed
-TERMINAL = (RunCompleted, RunFailed)
-_VALUED = (StepCompleted, RunCompleted)
+AnyEvent = Ongoing | RunCompleted | RunFailed | RunCancelled
+TERMINAL = (RunCompleted, RunFailed, RunCancelled)
+_VALUED = (StepCompleted, RunCompleted, SignalReceived)
 _NAMING = (*_VALUED, Foreign)
 
 _decoder = msgspec.json.Decoder(AnyEvent)
@@ -345,7 +307,7 @@ def decode(raw: bytes) -> AnyEvent:
         raise Invalid(f"not an event: {bad}") from None
     if isinstance(event, _VALUED):
         value = _value(event)
-        if (value.inline is UNSET) == (value.blob is UNSET):
+        if value is not UNSET and (value.inline is UNSET) == (value.blob is UNSET):
             raise Invalid(f"not an event: {type(event).__name__} needs either an inline value or a blob")
     return event
 
@@ -363,7 +325,7 @@ def genesis(repository: str, run: RunId, grants: bytes) -> str:
 def blobs(events: Iterable[AnyEvent]) -> tuple[str, ...]:
     """Names of the blobs that these events refer to."""
     named = [
-        event.blob if isinstance(event, Foreign) else _value(event).blob
+        event.blob if isinstance(event, Foreign) else UNSET if (value := _value(event)) is UNSET else value.blob
         for event in events
         if isinstance(event, _NAMING)
     ]
@@ -377,8 +339,15 @@ def kind(event: AnyEvent) -> str:
 
 def call_of(event: AnyEvent) -> CallId | None:
     """The call that the event belongs to; None for events of the run itself."""
-    return getattr(event, "call", None)
+    call: CallId | UnsetType | None = getattr(event, "call", None)
+    return None if call is UNSET else call
 
 
-def _value(event: StepCompleted | RunCompleted) -> Value:
-    return event.output if isinstance(event, StepCompleted) else event.result
+def _value(event: StepCompleted | RunCompleted | SignalReceived) -> Value | UnsetType:
+    match event:
+        case StepCompleted():
+            return event.output
+        case RunCompleted():
+            return event.result
+        case SignalReceived():
+            return event.payload

@@ -17,6 +17,8 @@ from waypost.model.ids import CallId, Generation, RunId
 _copy = msgspec.structs.replace
 K = TypeVar("K")
 V = TypeVar("V")
+REMEMBERED = 4096
+"""Named signals of a run by whose identity a repetition is recognised: the newest ones."""
 
 
 class Illegal(WaypostError):
@@ -65,6 +67,21 @@ class Wait:
     request: str
     timeout_at: int | None
     since: str
+    name: str = ""
+    """Of the signal that is waited for."""
+    seq: int = 0
+    """Of its SignalAwaited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Who asked for the run's end, when and why; ``seq`` is that of CancelRequested."""
+
+    origin: str
+    reason: str
+    by: str
+    at: str
+    seq: int
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +114,12 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     """Message ids of its own mail: a reply to one of them belongs to this run."""
     received: tuple[str, ...] = ()
     """Message ids of the mails it was given."""
+    cancel: Cancel | None = None
+    """Set once its end was asked for: from then on it never rests, and ends with RunCancelled."""
+    signals: Mapping[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    """Signals that nobody has waited for yet: by name the seqs of their SignalReceived, oldest first."""
+    signal_ids: tuple[str, ...] = ()
+    """Identities of the newest named signals, oldest first, at most ``REMEMBERED``."""
 
     @property
     def open_calls(self) -> int:
@@ -120,7 +143,16 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             expect(now.started.imported is not UNSET, "imported", event, "the run was not imported")
             return now
         case ev.RunPaused():
+            expect(now.cancel is None, "cancelling", event, "the run is being cancelled")
             return now
+        case ev.CancelRequested():
+            expect(now.cancel is None, "cancelling", event, "the run is being cancelled already")
+            cancel = Cancel(event.origin, event.reason, event.by, event.at, event.seq)
+            return _copy(now, cancel=cancel, drive=event.seq)
+        case ev.CancelPropagated():
+            expect(now.cancel is not None, "not-cancelled", event, "nobody has asked for the run's end")
+            _open_step(now, event)
+            return _copy(now, steps=_without(now.steps, event.call), drive=event.seq)
         case ev.RunResumed():
             expect(event.generation > now.generation, "generation", event, f"{now.generation} is at work already")
             return _copy(now, generation=event.generation, attempts=event.attempt)
@@ -210,6 +242,11 @@ def _awaited(now: Ledger, event: ev.SignalAwaited) -> Ledger:
     if event.park == "approval":
         expect(bool(event.who), "who", event, "an approval names who may answer")
         expect(event.request in now.sent, "request", event, f"{event.request!r} is no mail of this run")
+    expect(bool(event.name) == (event.park == "signal"), "name", event, "a wait has a name if it is for a signal")
+    kept = now.signals.get(event.name, ())
+    if kept:  # it came before the wait
+        left = {**now.signals, event.name: kept[1:]} if kept[1:] else _without(now.signals, event.name)
+        return _copy(now, signals=left, drive=event.seq, seen=max(now.seen, event.seen))
     wait = Wait(
         event.park,
         event.title,
@@ -217,15 +254,21 @@ def _awaited(now: Ledger, event: ev.SignalAwaited) -> Ledger:
         event.request,
         None if event.timeout_at is UNSET else event.timeout_at,
         event.at,
+        event.name,
+        event.seq,
     )
     return _copy(now, waits={**now.waits, event.call: wait}, seen=max(now.seen, event.seen))
 
 
 def _received(now: Ledger, event: ev.SignalReceived) -> Ledger:
-    wait = now.waits.get(event.call)
-    if wait is None:
-        raise Illegal("wait", event, f"no wait is open at {event.call}")
+    if event.name:
+        return _signalled(now, event)
+    expect(event.payload is UNSET, "payload", event, "a named signal alone has a payload")
+    wait = None if event.call is UNSET else now.waits.get(event.call)
+    if wait is None or event.call is UNSET:
+        raise Illegal("wait", event, f"no wait is open at {event.call or 'no call'}")
     after = _copy(now, waits=_without(now.waits, event.call), drive=event.seq)
+    expect(wait.park != "signal", "payload", event, "a wait for a signal is answered by one of its name")
     if wait.park == "approval":
         expect(event.decision is not UNSET, "payload", event, "an approval is answered by a decision")
     else:
@@ -239,7 +282,25 @@ def _received(now: Ledger, event: ev.SignalReceived) -> Ledger:
     )
 
 
-def _open_step(now: Ledger, event: ev.StepCompleted | ev.StepFailed) -> OpenStep:
+def _signalled(now: Ledger, event: ev.SignalReceived) -> Ledger:
+    """A named signal: the oldest wait for its name takes it, or it is kept for the next one."""
+    whole = event.payload is not UNSET and event.mail is UNSET and event.decision is UNSET
+    expect(whole, "payload", event, "a named signal has a payload and nothing else")
+    expect(event.signal not in now.signal_ids, "signal-known", event, f"signal {event.signal!r} came before")
+    oldest = waiting_for(now, event.name)
+    expect((oldest or UNSET) == event.call, "wait", event, f"the oldest wait for {event.name!r} is at {oldest}")
+    after = _copy(now, signal_ids=(*now.signal_ids, event.signal)[-REMEMBERED:])
+    if oldest is not None:
+        return _copy(after, waits=_without(now.waits, oldest), drive=event.seq)
+    return _copy(after, signals={**now.signals, event.name: (*now.signals.get(event.name, ()), event.seq)})
+
+
+def waiting_for(now: Ledger, name: str) -> CallId | None:
+    """The oldest open wait for the signal of this name."""
+    return next((call for call, wait in now.waits.items() if wait.park == "signal" and wait.name == name), None)
+
+
+def _open_step(now: Ledger, event: ev.StepCompleted | ev.StepFailed | ev.CancelPropagated) -> OpenStep:
     step = now.steps.get(event.call)
     if step is None:
         raise Illegal("unknown-step", event, f"{event.call} is not under way")

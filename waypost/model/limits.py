@@ -26,6 +26,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """One-for-all restarts within ``actor_window`` that latch the deployment as ``host-fault``."""
     actor_window: float = 60.0
     stop_deadline: float = 15.0
+    cancel_grace: float = 30.0
+    """For a cancelled run's code to clean up and end; then the host ends the run, and the child if it still works."""
     log_bytes: int = MIB
     """Of a child's output file, before it is turned over once (two files are kept)."""
 
@@ -65,6 +67,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     value: int = 64 * MIB
     timers: int = 1000
     open_calls: int = 10_000
+    signal: int = MIB
+    """Of a named signal's payload."""
+    signals: int = 1000
+    """Of one run that are kept because nobody has waited for them yet."""
     folds: int = 256
     """Runs whose folded state is cached beside those that must be in memory."""
     deadlines: int = 256

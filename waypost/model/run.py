@@ -12,10 +12,11 @@ import msgspec
 
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId
-from waypost.model.ledger import Illegal, Ledger, OpenStep, Retry, Timer, Wait, apply, expect, sent
+from waypost.model.ledger import Cancel, Illegal, Ledger, OpenStep, Retry, Timer, Wait, apply, expect, sent
 
 __all__ = [
     "Absent",
+    "Cancel",
     "Driven",
     "Ended",
     "Illegal",
@@ -30,6 +31,7 @@ __all__ = [
     "Wait",
     "evolve",
     "ledger",
+    "outcome",
 ]
 
 _copy = msgspec.structs.replace
@@ -65,7 +67,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Nothing may follow. ``outcome`` is ``completed`` or ``failed``."""
+    """Nothing may follow. ``outcome`` is ``completed``, ``failed`` or ``cancelled``."""
 
     run: RunId
     seq: int
@@ -100,6 +102,17 @@ def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Live | Ended:
 def ledger(run: Run) -> Ledger | None:
     """The ledger of a live run; None when it is absent or ended."""
     return None if isinstance(run, Absent | Ended) else run.ledger
+
+
+def outcome(event: ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> str:
+    """How a run has ended, in one word."""
+    match event:
+        case ev.RunCompleted():
+            return "completed"
+        case ev.RunFailed():
+            return "failed"
+        case ev.RunCancelled():
+            return "cancelled"
 
 
 # --- by state ------------------------------------------------------------------------------------------------------
@@ -144,6 +157,8 @@ def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
             | ev.MailSent()
             | ev.MailFailed()
             | ev.RunFailed()
+            | ev.CancelRequested()
+            | ev.RunCancelled()
         ):
             pass
         case ev.TimerSet() if event.timer != event.call:
@@ -156,12 +171,15 @@ def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
 
 def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | Ended:
     if isinstance(event, ev.TERMINAL):
-        outcome = "completed" if isinstance(event, ev.RunCompleted) else "failed"
-        return Ended(before.run, event.seq, outcome, before.started, before.unsent, before.sent, before.received)
+        if isinstance(event, ev.RunCancelled):
+            expect(before.cancel is not None, "not-cancelled", event, "nobody has asked for the run's end")
+        else:  # of the two that race, the one that was recorded first has won
+            expect(before.cancel is None, "cancelling", event, "the run is being cancelled")
+        return Ended(before.run, event.seq, outcome(event), before.started, before.unsent, before.sent, before.received)
     after = _copy(apply(before, event), seq=event.seq)
     if isinstance(event, ev.RunPaused):
         return Paused(after, event.code, event.detail)
     idle = not after.steps and after.seen >= after.drive and (after.waits or after.timers)
-    if not idle:
+    if not idle or after.cancel is not None:  # a run that is being cancelled rests nowhere but at its end
         return Driven(after)
     return Parked(_copy(after, attempts=0) if after.attempts else after)  # it came through: exits count anew

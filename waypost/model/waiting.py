@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from waypost.model.ids import CallId
-from waypost.model.run import Absent, Driven, Ended, Ledger, Parked, Paused, Run
+from waypost.model.run import Absent, Cancel, Driven, Ended, Ledger, Parked, Paused, Run, Wait
 
-Kind = Literal["child", "step", "mail", "approval", "timer", "retry", "code", "operator", "dispatch"]
+Kind = Literal[
+    "child", "step", "mail", "approval", "signal", "cancel", "timer", "retry", "code", "operator", "dispatch"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ def waiting_on(run: Run) -> tuple[Waiting, ...]:
             kind: Kind = "code" if run.code in {"code-changed", "code-missing"} else "operator"
             return (Waiting(kind, None, run.detail or run.code, None),)
         case Driven():
-            return _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
+            found = _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
+            return found if run.ledger.cancel is None else (_cancelling(run.ledger.cancel), *found)
         case Parked():
             return _open(run.ledger)
         case _:
@@ -49,12 +52,7 @@ def _open(ledger: Ledger) -> tuple[Waiting, ...]:
         Waiting("step", call, f"step {step.step}, attempt {step.attempt}, under way since {step.since}", None)
         for call, step in ledger.steps.items()
     )
-    waits = (
-        Waiting("approval", call, f"{wait.title} ({', '.join(wait.who)})", wait.timeout_at)
-        if wait.park == "approval"
-        else Waiting("mail", call, "the next mail of its thread", wait.timeout_at)
-        for call, wait in ledger.waits.items()
-    )
+    waits = (_wait(call, wait) for call, wait in ledger.waits.items())
     timers = (
         Waiting("retry", timer.call, _retry(ledger, timer.call), timer.fire_at)
         if timer.call in ledger.retries
@@ -62,6 +60,21 @@ def _open(ledger: Ledger) -> tuple[Waiting, ...]:
         for timer in ledger.timers.values()
     )
     return (*steps, *waits, *timers)
+
+
+def _wait(call: CallId, wait: Wait) -> Waiting:
+    match wait.park:
+        case "approval":
+            return Waiting("approval", call, f"{wait.title} ({', '.join(wait.who)})", wait.timeout_at)
+        case "signal":
+            return Waiting("signal", call, wait.name, wait.timeout_at)
+        case _:
+            return Waiting("mail", call, "the next mail of its thread", wait.timeout_at)
+
+
+def _cancelling(cancel: Cancel) -> Waiting:
+    who = f" by {cancel.by}" if cancel.by else ""
+    return Waiting("cancel", None, f"it is being cancelled ({cancel.origin}{who}): {cancel.reason}", None)
 
 
 def _retry(ledger: Ledger, call: CallId) -> str:

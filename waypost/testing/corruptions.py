@@ -7,12 +7,13 @@ and found by ``fsck``, by the rule that it names.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
 from msgspec import UNSET
 
 from substrate import layout
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
-from waypost.testing.corrupted import DEPLOYED, STAMP, Bad, World, completed, started
+from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
     LATCH,
@@ -64,6 +65,12 @@ from waypost.testing.misdeeds import (
 )
 
 Make = Callable[[World], Bad]
+
+
+def signalled(identity: str, **changed: object) -> ev.SignalReceived:
+    """A named signal."""
+    event = ev.SignalReceived(signal=identity, name="paid", payload=NULL)
+    return msgspec.structs.replace(event, **changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,12 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("an event after the end", "terminal", after_the_end),
     Corruption("a step that is under way begins again", "legal", lambda w: w.append(started(40))),
     Corruption("a step that never began returns", "legal", lambda w: w.append(completed(77))),
+    Corruption("a run that nobody cancelled is cancelled", "legal", lambda w: w.append(ev.RunCancelled())),
+    Corruption(
+        "a signal for a wait that isn't open",
+        "legal",
+        lambda w: w.append(signalled("x", call=call(77)), author="supervisor"),
+    ),
     Corruption("an event over a MiB", "event-size", lambda w: w.append(big())),
     Corruption("a thousand timers and one", "open-calls", timers),
     Corruption("a folded event in two places", "append-only", kept_folded),
@@ -265,6 +278,17 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption(
         "a child fires its own timer", "author", lambda w: w.append(ev.TimerFired(call=call(40), timer=call(40)))
     ),
+    Corruption(
+        "a child asks for a run's end by itself",
+        "author",
+        lambda w: w.append(ev.CancelRequested(origin="self", reason="enough")),
+    ),
+    Corruption(
+        "the host speaks for an administrator",
+        "author",
+        lambda w: w.append(ev.CancelRequested(origin="hub-admin", reason="enough"), author="supervisor"),
+    ),
+    Corruption("a child signals its own run", "author", lambda w: w.append(signalled("x"))),
     Corruption("the host completes a step", "author", lambda w: w.append(completed(40), author="supervisor")),
     Corruption(
         "a child moves mail",
@@ -277,6 +301,9 @@ CORRUPTIONS: tuple[Corruption, ...] = (
 )
 
 HISTORY = {
+    "a child asks for a run's end by itself",
+    "the host speaks for an administrator",
+    "a child signals its own run",
     "no record of what is deployed",
     "a run begins on code that isn't there",
     "a child deploys code",

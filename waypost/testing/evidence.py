@@ -57,7 +57,8 @@ class Story:
                     found[event.call] = (event.error.type, event.error.message)
                 case ev.SignalReceived():
                     decision = event.decision
-                    found[event.call] = "mail" if decision is UNSET else (decision.approved, decision.via)
+                    word = event.name or "mail"
+                    found[event.call or word] = word if decision is UNSET else (decision.approved, decision.via)
                 case ev.TimerFired() if event.timer == event.call:
                     found[event.call] = "time"
                 case ev.MailSent():

@@ -1,0 +1,136 @@
+"""Asking for a run's end, and named signals: what comes to a run from outside and is recorded, whoever is awake.
+
+The log's order decides: a cancel that comes after the end is too late, an end that comes after the cancel is refused
+(``waypost.model.run``), so every reader sees the same winner.
+"""
+
+from typing import assert_never
+
+import msgspec
+from msgspec import UNSET
+
+from substrate import layout
+from substrate.messages import Cancel, CancelTaken, Refused, Signal, SignalTaken, WorkflowProcess
+from substrate.operations.append import child_may_write, extend
+from substrate.operations.change import Change, Context, Decided, Settled, View, plain
+from substrate.runlog import Known
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import RunId, message_key
+from waypost.model.ledger import waiting_for
+
+
+def cancel(view: View, operation: Cancel, context: Context) -> Decided:
+    """Ask for a run's end. A second time changes nothing. Value: ``CancelTaken``.
+
+    Refused with code ``no-run``, ``not-begun``, ``ended``, or as a child's append is.
+    """
+    before = view.known(operation.run)
+    refused = None
+    if operation.generation is not None:
+        refused = child_may_write(view, WorkflowProcess(operation.generation), before)
+    match before.run:
+        case _ if refused is not None:
+            return refused
+        case fold.Absent():
+            return _absent(view, operation.run, "cancelled")
+        case fold.Ended(outcome="cancelled"):
+            return Settled(CancelTaken(fresh=False, at=before.changed, origin="", by=""))
+        case fold.Ended():
+            return Refused("ended", f"{operation.run} has {before.run.outcome}: there is nothing left to cancel")
+        case fold.Driven(ledger) | fold.Parked(ledger) | fold.Paused(ledger) if ledger.cancel is not None:
+            known = ledger.cancel
+            return Settled(CancelTaken(fresh=False, at=known.at, origin=known.origin, by=known.by))
+        case fold.Driven() | fold.Parked() | fold.Paused():
+            return _cancel(view, operation, before, context)
+        case _:
+            assert_never(before.run)
+
+
+def _cancel(view: View, operation: Cancel, before: Known, context: Context) -> Decided:
+    asked: ev.AnyEvent = ev.CancelRequested(
+        origin=operation.origin,
+        reason=operation.reason,
+        by=operation.by,
+        call=UNSET if operation.call is None else operation.call,
+    )
+    # No code of a paused run may be started, so there is nothing to wait for.
+    events = (asked, not_run(before.run.code)) if isinstance(before.run, fold.Paused) else (asked,)
+    made = extend(view, operation.run, before, events, context)
+    if isinstance(made, Refused):
+        return made
+    return Change(
+        author="hub" if operation.origin == "hub-admin" else "supervisor",
+        subject=f"cancel {operation.run}: {operation.origin}",
+        puts=made.puts,
+        deletes=made.deletes,
+        facts=(made.fact,),
+        known={operation.run: made.known},
+        value=CancelTaken(fresh=True, at=context.at, origin=operation.origin, by=operation.by),
+    )
+
+
+def not_run(code: str) -> ev.RunCancelled:
+    """The end of a cancelled run that is paused, for this reason: its code was not told."""
+    return ev.RunCancelled(code="not-run", detail=f"it was paused ({code}), so its code could not clean up")
+
+
+def signal(view: View, operation: Signal, context: Context) -> Decided:
+    """Record a named signal, once. Value: ``SignalTaken``.
+
+    Refused with code ``no-run``, ``not-begun``, ``ended``, ``paused``, ``signals`` (too many are kept) or
+    ``too-large``.
+    """
+    before = view.known(operation.run)
+    match before.run:
+        case fold.Absent():
+            return _absent(view, operation.run, "signalled")
+        case fold.Ended():
+            return Refused("ended", f"{operation.run} has {before.run.outcome}: nobody would read the signal")
+        case fold.Paused():
+            why = f"{operation.run} is paused ({before.run.code})"
+            return Refused("paused", why, f"`waypost resume {operation.run}`, then send the signal again")
+        case fold.Driven(ledger) | fold.Parked(ledger) if operation.id in ledger.signal_ids:
+            return Settled(SignalTaken(outcome="already-present"))
+        case fold.Driven(ledger) | fold.Parked(ledger):
+            return _signal(view, operation, before, ledger, context)
+        case _:
+            assert_never(before.run)
+
+
+def _signal(view: View, operation: Signal, before: Known, ledger: fold.Ledger, context: Context) -> Decided:
+    raw, limits = operation.payload, context.limits
+    call = waiting_for(ledger, operation.name)
+    if call is None and sum(map(len, ledger.signals.values())) >= limits.signals:
+        why = f"{limits.signals} signals of {operation.run} are kept that nobody has waited for"
+        return Refused("signals", why, f"`waypost why {operation.run}` says what it waits for")
+    if len(raw) > limits.signal:
+        return Refused("too-large", f"the payload has {len(raw)} bytes; at most {limits.signal} are taken")
+    sha256 = message_key(raw)
+    blob = {layout.blob_path(operation.run, sha256): raw} if len(raw) > limits.inline else {}
+    event = ev.SignalReceived(
+        call=UNSET if call is None else call,
+        signal=operation.id,
+        name=operation.name,
+        payload=ev.Value(blob=sha256) if blob else ev.Value(inline=msgspec.Raw(raw)),
+    )
+    made = extend(view, operation.run, before, (event,), context)
+    if isinstance(made, Refused):
+        return made
+    where = f"kept for {operation.run}" if call is None else f"at {call} of {operation.run}"
+    return Change(
+        author="supervisor",
+        subject=f"signal {plain(operation.name)} {where}",
+        puts={**blob, **made.puts},
+        deletes=made.deletes,
+        facts=(made.fact,),
+        known={operation.run: made.known},
+        value=SignalTaken(outcome="kept" if call is None else "received", call=call),
+    )
+
+
+def _absent(view: View, run: RunId, what: str) -> Refused:
+    if view.queued_for(run):
+        hint = "try again when its mail has been taken up; `waypost why` says what that waits for"
+        return Refused("not-begun", f"{run} has not begun, so it can't be {what}: its mail is queued", hint)
+    return Refused("no-run", f"there is no run {run}", "`waypost runs` lists them")

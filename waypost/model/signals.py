@@ -1,0 +1,36 @@
+"""What a named signal may be called, and what it may carry: one rule for the command, the API and the authoring API."""
+
+import msgspec
+
+from waypost.model.errors import Invalid
+
+NAME = 200
+"""Characters of a signal's name, or of its identity."""
+
+
+def signal_name(text: str, what: str = "a signal's name") -> str:
+    """The text, if it is one line of 1 to 200 printable characters. Raises Invalid."""
+    if not text.strip():
+        raise Invalid(f"{what} is some text, not {text!r}")
+    if len(text) > NAME:
+        raise Invalid(f"{what} has {len(text)} characters; at most {NAME} are taken")
+    if not text.isprintable():
+        raise Invalid(f"{what} is one line of printable characters, not {text[:80]!r}")
+    return text
+
+
+def payload(raw: bytes) -> bytes:
+    """The bytes of a JSON value without blanks between its tokens: one line, every number as it was written.
+
+    Raises Invalid for what is no JSON, with the place.
+    """
+    try:
+        raw.decode()
+        msgspec.json.decode(raw)
+        return msgspec.json.format(raw, indent=-1)
+    except UnicodeDecodeError as bad:
+        raise Invalid(f"the payload is no UTF-8 (byte {bad.start})") from None
+    except RecursionError:
+        raise Invalid("the payload is nested too deeply") from None
+    except msgspec.MsgspecError as bad:
+        raise Invalid(f"the payload is no JSON: {bad}", hint='write a value such as {"paid": true}, or null') from None
