@@ -25,6 +25,7 @@ from waypost.testing.memory_log import MemoryLog
 from waypost.testing.scripted_host import ScriptedHost
 
 TEN = 10
+MAIL = b"From: ann@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nhello\r\n"
 FLOW = """
 from waypost import Mail, Workflow, receive
 
@@ -64,23 +65,45 @@ def show(name: str, values: list[float], base: float | None = None) -> None:
     print(f"{name:34} p50 {statistics.median(values):6.1f} ms   max {max(values):6.1f} ms{ratio}")
 
 
+def child(file: Path, *, run: bool = False) -> float:
+    """From before the spawn to a child's ``ready``, or to the end of a first run, in ms."""
+    log = MemoryLog()
+    log.start(MAIL)
+    begun = time.perf_counter()
+    with ScriptedHost(file, log) as host:
+        if run:
+            host.drive()
+            host.until_ended()
+        else:
+            host.until(lambda: host.ready is not None)
+        return (time.perf_counter() - begun) * 1e3
+
+
+def two_children(file: Path) -> float:
+    """From before the first spawn to the second ``ready``, in ms."""
+    begun = time.perf_counter()
+    with ScriptedHost(file, MemoryLog()) as one, ScriptedHost(file, MemoryLog()) as two:
+        one.until(lambda: one.ready is not None)
+        two.until(lambda: two.ready is not None)
+        return (time.perf_counter() - begun) * 1e3
+
+
 def starts(file: Path, count: int) -> None:
     """Start-up times, interleaved."""
-
-    def child() -> None:
-        with ScriptedHost(file, MemoryLog()) as host:
-            host.until(lambda: host.ready is not None)
-
     waypost = Path(sys.executable).with_name("waypost")
-    contestants: dict[str, Callable[[], object]] = {
-        "python -c pass": lambda: subprocess.run([sys.executable, "-c", "pass"], check=True),
-        "child, spawn to ready": child,
-        "waypost --help": lambda: subprocess.run([waypost, "--help"], check=True, stdout=subprocess.DEVNULL),
+    contestants: dict[str, Callable[[], float]] = {
+        "python -c pass": lambda: milliseconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
+        "child, spawn to ready": lambda: child(file),
+        "two at once, spawn to both ready": lambda: two_children(file),
+        "child, spawn to a first run's end": lambda: child(file, run=True),
+        "waypost --help": lambda: milliseconds(
+            lambda: subprocess.run([waypost, "--help"], check=True, stdout=subprocess.DEVNULL)
+        ),
     }
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(count):
         for name, act in contestants.items():
-            taken[name].append(milliseconds(act))
+            taken[name].append(act())
     base = statistics.median(taken["python -c pass"])
     for name, values in taken.items():
         show(name, values, base)
