@@ -4,8 +4,6 @@ Total: an exception whose ``str`` raises, or whose text is no Unicode, is record
 is made from the record alone, live and in replay.
 """
 
-import traceback
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +22,7 @@ TRACEBACK = 32_000
 _LEFT_OUT = "[…]"
 _LINE = 1000
 """Characters of a name: what an event's ``Line`` holds."""
-_OURS = Path(__file__).parents[1]
+_OURS = __file__.removesuffix("child/faults.py")
 _ARGS = Codec(list[Any])
 
 
@@ -81,6 +79,8 @@ def _text(error: BaseException) -> str:
 
 
 def _traceback(error: BaseException) -> str:
+    import traceback  # where there is one
+
     try:
         lines = traceback.TracebackException(type(error), error, _users_own(error.__traceback__)).format()
         text = "".join(lines)
@@ -92,7 +92,7 @@ def _traceback(error: BaseException) -> str:
 def _users_own(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from where it leaves our code: nobody wants to read how a step was called."""
     inner = trace
-    while inner is not None and _OURS in Path(inner.tb_frame.f_code.co_filename).parents:
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_OURS):
         inner = inner.tb_next
     return inner or trace
 

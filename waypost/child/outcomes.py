@@ -24,7 +24,7 @@ from waypost.model.limits import Limits
 from waypost.model.values import ValueNotStorable
 
 if TYPE_CHECKING:
-    from waypost.model.mail import Mail
+    from waypost.model.mail_record import Mail
 
 
 def blob_of(event: ev.AnyEvent) -> str | None:
@@ -44,7 +44,7 @@ def blob_of(event: ev.AnyEvent) -> str | None:
 
 def mail_of(raw: bytes) -> "Mail":
     """A mail as the code gets it."""
-    from waypost.model.mail import parse  # a child that only waits has no use for it
+    from waypost.model.mail_parse import parse  # a child that only waits has no use for it
 
     return parse(raw)
 

@@ -14,7 +14,8 @@ The rules, chosen over real and hostile mail:
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 HEADER_LIMIT = 512 * 1024
 """Bytes of one header block; the block ends there, and the door refuses such a mail."""
@@ -23,8 +24,7 @@ _NAME = re.compile(rb"([!-9;-~]+)[ \t]*:")
 _BLANKS = b" \t\r\f\v"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One header field, from ``start`` to ``end`` with its folds.
 
     ``label`` is its name as written, ``name`` the same in lower case: how fields are found; the value is unfolded and
@@ -38,8 +38,7 @@ class Field:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A header block; ``body`` is the offset behind it, ``cut`` whether it was ended by the limit."""
 
     fields: tuple[Field, ...]
@@ -96,8 +95,7 @@ def collected(fields: Iterable[Field], body: int = 0, *, cut: bool = False) -> B
     return Block(kept, by_name, body, cut)
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A field whose folds are still being gathered."""
 
     name: bytes

@@ -11,7 +11,8 @@ release to release; a mail must read the same to host and child, today and in a 
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from waypost.model.mail_fields import Block, block
 from waypost.model.mail_text import decode, one_line, transfer_decoded, words
@@ -32,8 +33,7 @@ _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _UNSAFE = re.compile(r'[<>:"|?*]')
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """A part that isn't opened further.
 
     ``kind`` is type/subtype, lower case; ``charset`` as claimed; ``name`` the file name made safe, or empty;

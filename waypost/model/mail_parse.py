@@ -7,7 +7,6 @@ same bytes give the same Mail on every machine and in every replay.
 import hashlib
 from collections.abc import Iterator
 
-from waypost.model import mail_html
 from waypost.model.mail_address import Mailbox, mailboxes
 from waypost.model.mail_fields import Block, block, lines
 from waypost.model.mail_mime import DEPTH, Piece, pieces
@@ -76,7 +75,9 @@ def _content(raw: bytes, head: Block) -> tuple[str, str, tuple[Attachment, ...]]
     shown = "\n".join(_text(each) for each in plain)
     tagged = "\n".join(_text(each) for each in markup)
     if not shown.strip() and tagged:
-        shown = mail_html.to_text(tagged)
+        from waypost.model.mail_html import to_text  # most mails bring plain text
+
+        shown = to_text(tagged)
     return shown, tagged, tuple(_attachment(each, place) for place, each in enumerate(attached, 1))
 
 

@@ -7,7 +7,6 @@ identity never depends on a decoding.
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -35,8 +34,7 @@ TRACE_PREFIXES = ("arc-", "x-spam-")
 _ID = re.compile(rb"<[^<>]+>")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a person decided, and the rest of what they wrote (may be empty)."""
 
     approved: bool
