@@ -1,0 +1,87 @@
+"""Which user each deployment's code runs as, where the host is root: always the same, and nobody else's.
+
+Promise: two deployments never share a user, and none gets one that somebody else has, by /etc/passwd or by a process
+that runs. ``<data>/users.json`` keeps what was given: ``{"<deployment>": <uid>}``, 0600. The group has the same number.
+"""
+
+import hashlib
+import os
+import pwd
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from waypost.host.errors import NotWritable
+from waypost.host.files import sync_directory, write_synced
+from waypost.host.isolation_errors import NoUser
+
+RANGE = range(70_000, 80_000)
+"""No distribution gives these away: people end at 60000, dynamic services at 65535, containers begin at 100000."""
+
+
+def assign(
+    names: Iterable[str], known: Mapping[str, int], *, among: range, taken: Collection[int], salt: str
+) -> dict[str, int]:
+    """Everybody's user: as ``known``, or one of ``among`` that is neither known nor taken. Raises NoUser.
+
+    ``salt`` spreads the users of several hosts of one machine over the range.
+    """
+    given = {name: uid for name, uid in known.items() if uid in among}
+    for name in sorted(set(names) - given.keys()):
+        used = {*given.values(), *taken}
+        start = int.from_bytes(hashlib.sha256(f"{salt}\0{name}".encode()).digest()[:4], "big")
+        free = (among[(start + step) % len(among)] for step in range(len(among)))
+        found = next((uid for uid in free if uid not in used), None)
+        if found is None:
+            raise NoUser(name, among[0], among[-1])
+        given[name] = found
+    return given
+
+
+def users(path: Path, names: Iterable[str], *, among: range) -> dict[str, int]:
+    """Read who has which user, give one to who has none yet, and keep it. Under the host's lock only.
+
+    Raises NoUser, NotWritable.
+    """
+    try:
+        try:
+            known = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
+        except (FileNotFoundError, msgspec.MsgspecError):
+            known = {}  # what is lost is given anew: no file of anybody's belongs to these users
+        given = assign(names, known, among=among, taken=taken(), salt=str(path))
+        if given != known:
+            written = path.with_suffix(".new")
+            written.unlink(missing_ok=True)
+            write_synced(written, msgspec.json.encode(given) + b"\n")
+            written.replace(path)
+            sync_directory(path.parent)
+    except OSError as failure:
+        raise NotWritable(str(path), failure) from failure
+    return given
+
+
+def taken() -> frozenset[int]:
+    """Users that have a name here, or a process."""
+    found = {entry.pw_uid for entry in pwd.getpwall()}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # gone meanwhile
+                found.add(_owner(entry))
+    return frozenset(found)
+
+
+def _owner(process: Path) -> int:
+    """Not the folder's: that is root's for a process that isn't dumpable."""
+    status = (process / "status").read_text(encoding="utf-8", errors="replace")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:"))
+
+
+def closed_to_others(path: str) -> str | None:
+    """What on the way to a path other users can't go through, or the path if they can't read it; None: nothing."""
+    real = Path(os.path.realpath(path))
+    for folder in reversed(real.parents):
+        if not folder.stat().st_mode & 0o001:
+            return str(folder)
+    return None if real.stat().st_mode & 0o004 else str(real)
