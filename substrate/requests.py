@@ -10,6 +10,7 @@ import msgspec
 
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, Signal, Unpause
+from waypost.model.attempts import Consequence
 from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision
@@ -142,7 +143,39 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BeginGeneration:
-    """Raise the generation and put every claim back (what the old one still says is refused). Value: Generation."""
+    """Raise the generation and put every claim back (what the old one still says is refused). Value: Generation.
+
+    ``blame``: a claim that is put back counts against its mail, because whoever had claimed it has ended over it. Where
+    only a child has ended, it doesn't: no child has anything to do with a mail before it is taken up.
+    """
+
+    blame: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupt:
+    """The child of ``generation`` ended, and nobody wanted that: it counts against those of ``runs`` that it drove.
+
+    In one commit; of runs that are parked, paused, ended or not this generation's nothing is written. Value: tuple of
+    ``Interrupted``, one for each run that it was counted against.
+    """
+
+    generation: Generation
+    reason: str
+    runs: tuple[RunId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """A run that an exit was counted against: how many by now, and what follows (``waypost.model.attempts``)."""
+
+    run: RunId
+    attempt: int
+    then: Consequence
+    suspect: bool
+    """Whether it is one now: to be resumed alone, or set aside."""
+    suspected: bool
+    """Whether it was one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +269,7 @@ Operation: TypeAlias = (
     | ReleaseHeld
     | RejectHeld
     | BeginGeneration
+    | Interrupt
     | QueueMail
     | MailDelivered
     | MailUndeliverable

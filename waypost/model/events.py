@@ -69,6 +69,19 @@ class RunResumed(Event, frozen=True, kw_only=True):
     """Unexpected exits counted against the run since its last progress."""
 
 
+class RunInterrupted(Event, frozen=True, kw_only=True):
+    """The child that drove the run ended, and nobody wanted that; what the run was doing is done again.
+
+    Recorded before the next child comes, so that the count outlives a host: an end of the host itself leaves none.
+    """
+
+    generation: Generation
+    attempt: Annotated[int, msgspec.Meta(ge=1)]
+    """How many such exits there were since the run's last progress, with this one."""
+    reason: Line
+    """How the child ended, such as ``ended by SIGSEGV``."""
+
+
 class RunPaused(Event, frozen=True, kw_only=True):
     """The run waits for an operator; the code says why, the detail is for people."""
 
@@ -249,6 +262,7 @@ Ongoing = (
     RunStarted
     | Foreign
     | RunResumed
+    | RunInterrupted
     | RunPaused
     | RunUnpaused
     | CancelRequested

@@ -80,7 +80,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     retention: float = 7 * 86_400.0
     """For how long a consumed mail's id is refused, from its consumption: longer than senders try again."""
     attempts: int = 3
-    """Claims of one mail that end with their generation before it goes on hold as ``poison``."""
+    """Claims of one mail that end with their host before it goes on hold as ``poison``; and exits of the child that
+    drove a run, without progress between, before the run's step in flight fails as ``child-crashed``."""
     mail: int = 32 * MIB
     bodies: int = 128 * MIB
     """Of all requests to the API that are being read or answered, together."""
