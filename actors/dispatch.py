@@ -27,6 +27,7 @@ class DispatchActor(AskingShell):
             code=spec.code,
             python=spec.python,
             waypost=spec.waypost,
+            distributions=spec.distributions,
             mail_to=spec.mail_to,
         )
         state = Unopened(Desk(start=start, limits=limits))

@@ -25,7 +25,7 @@ class DeploymentSpec:
     definition: str
     """SHA-256 of what the file declares."""
     code: str
-    """SHA-256 of the file."""
+    """Hash of its tree of code."""
     file: str
     steps: tuple[str, ...]
     mail_to: tuple[str, ...]
@@ -35,6 +35,8 @@ class DeploymentSpec:
     """Names of environment variables that the child may see."""
     python: str
     waypost: str
+    distributions: str = ""
+    """Digest of what is installed beside them."""
     isolation: str = "none"
 
 

@@ -18,8 +18,11 @@ from substrate.keys import PublicKey
 from substrate.listing import list_runs, told_line
 from substrate.messages import Approval, Kept, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
 from substrate.readview import ReadView, open_readonly
+from substrate.rules.code import code_of
 from substrate.runlog import Known
 from waypost.model import mail
+from waypost.model.code import Deployed
+from waypost.model.code import decode as decode_deployed
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
 from waypost.model.queue import Entry, decode
@@ -139,6 +142,18 @@ class Reader:
         """The open approvals of live runs, oldest run first; of at most so many runs."""
         live = runlog.oldest_first(self._view, layout.RUNS)
         return asking.approvals(self._view, live, lambda run: runlog.load(self._view, run), most).found
+
+    def deployed(self) -> Deployed | None:
+        """What the deployment runs; None where nothing was ever deployed."""
+        raw = self._view.read(layout.DEPLOYED)
+        try:
+            return None if raw is None else decode_deployed(raw)
+        except Invalid as bad:
+            raise Damaged(layout.DEPLOYED, bad.message) from None
+
+    def code(self, tree: str) -> dict[str, bytes]:
+        """The files of a tree of code, by their paths in it; none where it isn't there."""
+        return code_of(self._view, tree)
 
     def _line(self, place: str, path: str) -> QueueLine:
         try:

@@ -99,6 +99,7 @@ class Start:
     code: str
     python: str
     waypost: str
+    distributions: str = ""
     mail_to: tuple[str, ...]
     """Whom the workflow may mail beside the sender of its first mail."""
 

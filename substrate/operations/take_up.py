@@ -82,6 +82,7 @@ def _begin(
         code=start.code,
         python=start.python,
         waypost=start.waypost,
+        distributions=start.distributions or UNSET,
         generation=Generation(view.state.generation),
         grants=hashlib.sha256(raw_grants).hexdigest(),
         origin=entry.key,

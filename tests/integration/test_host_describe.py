@@ -14,6 +14,7 @@ import pytest
 from waypost.host.describe import describe, describe_all
 from waypost.host.errors import BadWorkflow, NotOurs, Taken
 from waypost.host.own import PACKAGES, check_own
+from waypost.model.code import tree_hash
 
 WORKFLOW = '''
 from waypost import Mail, Workflow
@@ -41,7 +42,9 @@ def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:
     spec = found.spec
     assert (spec.name, spec.address, spec.steps, spec.runs) == ("plain", "plain@example.com", ("size",), "thread")
     assert (spec.mail_to, spec.env) == (("boss@example.com",), ("TOKEN",))
-    assert found.arguments == ("--root", str(tmp_path), "--module=plain", "--sha256", spec.code)
+    assert spec.code == tree_hash({"plain.py": file.read_bytes()})
+    arguments = ("--root", "/t", "--module=plain", "--tree", "/t", "--sha256", spec.code)
+    assert found.arguments(Path("/t")) == arguments
 
 
 BROKEN = {
@@ -157,7 +160,7 @@ def test_a_files_name_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "-x.py").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
     described = describe(Path("-x.py"), timeout=30, environment=os.environ)
-    assert "--module=-x" in described.arguments
+    assert "--module=-x" in described.arguments(tmp_path)
 
 
 def test_user_code_sees_none_of_the_hosts_environment(tmp_path: Path) -> None:

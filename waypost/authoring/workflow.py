@@ -40,7 +40,9 @@ class Workflow:
 
     ``name``: 1 to 63 of a-z, 0-9, '-'; ``address``: whose mail it gets; ``mail_to``: whom it may write to, besides
     the sender of a run's first mail; ``runs``: which mails share a run, those of one ``"thread"``, each ``"message"``
-    alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see. Raises Misdeclared.
+    alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see;
+    ``files``: data files that belong to the code, from its own folder: names, folders, patterns such as
+    ``templates/*.html``. Raises Misdeclared.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Workflow:
         mail_to: Sequence[str] = (),
         runs: Runs = "thread",
         env: Sequence[str] = (),
+        files: Sequence[str] = (),
     ) -> None:
         try:
             self.name: str = deployment(name)
@@ -65,6 +68,10 @@ class Workflow:
         for variable in self.env:
             if not _ENV.match(str(variable)):
                 raise Misdeclared(f"Workflow({name!r}): env= lists names of variables, not {variable!r}")
+        self.files = tuple(map(str, _several("files", files)))
+        for file in self.files:
+            if file.startswith("/") or ".." in file.split("/"):
+                raise Misdeclared(f"Workflow({name!r}): files= lists what lies in its own folder, not {file!r}")
         self.module: str = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - told from imported ones
         self._steps: dict[str, Step[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
@@ -163,6 +170,7 @@ class Workflow:
             mail_to=self.mail_to,
             runs=self.runs,
             env=self.env,
+            files=self.files,
             asynchronous=self.asynchronous,
             steps=tuple(
                 StepDeclared(

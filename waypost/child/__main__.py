@@ -67,7 +67,7 @@ def _describe(options: Options) -> int:
     from waypost.child.describe import describe
 
     gc.enable()
-    return describe(options.describe or "")
+    return describe(options.describe or "", options.tree)
 
 
 def _serve(options: Options) -> int:
@@ -134,7 +134,7 @@ def _introduced(options: Options, sender: "Sender", key: bytes) -> "Workflow | N
     gc.enable()
     workflow = None
     try:
-        loaded = load(Place(options.root or "", options.module or ""), sha256=options.sha256)
+        loaded = load(Place(options.root or "", options.module or ""), tree=options.tree, sha256=options.sha256)
     except Changed as changed:
         # Not a line of it was run; the host, which knows what it deployed, gives no run to other code.
         ready = Ready(key=key, pid=os.getpid(), code=changed.found)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 USAGE = """\
-usage: python -m waypost.child --parent PID --root DIR --module NAME [--sha256 HEX]
+usage: python -m waypost.child --parent PID --root DIR --module NAME [--tree DIR] [--sha256 HEX]
                                [--retry-first SECONDS] [--retry-cap SECONDS]
                                [--box TEXT]
-       python -m waypost.child --describe FILE [--parent PID] [--box TEXT]
+       python -m waypost.child --describe FILE [--tree DIR] [--parent PID] [--box TEXT]
 
 Started by a Waypost host.
 
@@ -15,7 +15,8 @@ Started by a Waypost host.
   --box TEXT             how it is isolated (ipc.box)
   --root DIR             the folder of the import path that holds the code
   --module NAME          the workflow file's dotted name in there
-  --sha256 HEX           the file's SHA-256
+  --tree DIR             the materialised tree of code that it lies in
+  --sha256 HEX           the hash of that tree, or of the file
   --retry-first SECONDS  before the first further try of a step
   --retry-cap SECONDS    before any further try, at most"""
 
@@ -33,6 +34,7 @@ class Options:
     box: str | None = None
     root: str | None = None
     module: str | None = None
+    tree: str | None = None
     sha256: str | None = None
     retry_first: float | None = None
     retry_cap: float | None = None
@@ -44,6 +46,7 @@ _KINDS: dict[str, type[str | int | float]] = {
     "box": str,
     "root": str,
     "module": str,
+    "tree": str,
     "sha256": str,
     "retry_first": float,
     "retry_cap": float,

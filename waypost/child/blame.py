@@ -41,7 +41,10 @@ def not_importable(failure: BaseException, path: str) -> NotLoadable:
     if isinstance(failure, KeyError) and _raised_by(failure) is os.environ:
         hint = f"no variable of yours is there while a file is imported: name it in Workflow(…, env=[{failure}]) and "
         hint += "read it inside a step"
-    return NotLoadable(code, path, f"{where}{reason}{shown}", hint=hint or "correct the line")
+    if isinstance(failure, FileNotFoundError):
+        hint = "a file that is read while this one is imported must be listed: Workflow(…, files=[…])"
+    wanted = failure.name or "" if isinstance(failure, ModuleNotFoundError) else ""
+    return NotLoadable(code, path, f"{where}{reason}{shown}", hint=hint or "correct the line", wanted=wanted)
 
 
 def _raised_by(failure: BaseException) -> object:

@@ -3,8 +3,11 @@
 Keyless and without a host: this is how a host learns of a file without importing it (decisions §1).
 """
 
+import hashlib
+import importlib.metadata
 import os
 import platform
+import re
 import sys
 
 import msgspec
@@ -18,27 +21,33 @@ from waypost.model.declaration import Description, NotDescribed
 EX_DATAERR = 65
 
 
-def describe(file: str) -> int:
+def describe(file: str, tree: str | None = None) -> int:
     """Print the description of a file, or NotDescribed; gives the exit code, 0 or 65.
 
-    What the file itself prints while it is imported goes to standard error: the answer stays one JSON object.
+    ``tree``: the materialised tree of code that it lies in, which is all that it may import of its own. What the file
+    itself prints while it is imported goes to standard error: the answer stays one JSON object.
     """
     become_child()
     answer_fd = os.dup(1)
     sys.stdout.flush()
     os.dup2(2, 1)
-    answer, code = _answer(file)
+    answer, code = _answer(file, tree)
     with os.fdopen(answer_fd, "wb") as out:
         out.write(msgspec.json.encode(answer) + b"\n")
     return code
 
 
-def _answer(file: str) -> tuple[Description | NotDescribed, int]:
+def _answer(file: str, tree: str | None) -> tuple[Description | NotDescribed, int]:
     try:
-        loaded = load(place_of(file))
+        distributions = installed()
+        loaded = load(place_of(file), tree=tree)
     except NotLoadable as failure:
         return NotDescribed(
-            error=_plain(str(failure)), code=failure.code, path=_plain(failure.path), hint=_plain(failure.hint)
+            error=_plain(str(failure)),
+            code=failure.code,
+            path=_plain(failure.path),
+            hint=_plain(failure.hint),
+            wanted=_plain(failure.wanted),
         ), EX_DATAERR
     declared = loaded.workflow.declared()
     return Description(
@@ -49,7 +58,21 @@ def _answer(file: str) -> tuple[Description | NotDescribed, int]:
         sha256=loaded.sha256,
         python=platform.python_version(),
         waypost=__version__,
+        distributions=distributions,
     ), 0
+
+
+def installed() -> str:
+    """Digest of the installed distributions: SHA-256 over the sorted lines ``name==version``, names as in PEP 503.
+
+    A format for ever: what a run began on is compared with what is there another day.
+    """
+    lines = {
+        f"{re.sub(r'[-_.]+', '-', each.name).lower()}=={each.version}\n"
+        for each in importlib.metadata.distributions()
+        if each.name
+    }
+    return hashlib.sha256("".join(sorted(lines)).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _plain(text: str) -> str:

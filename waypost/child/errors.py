@@ -11,17 +11,18 @@ class NotLoadable(ChildError):
     """A workflow file can't be used. ``code`` is stable, for programs; ``path`` is the file.
 
     Codes: ``missing``, ``name``, ``hides-ours``, ``syntax``, ``import``, ``no-workflow``, ``two-workflows``,
-    ``declaration``, ``changed``.
+    ``declaration``, ``changed``. ``wanted``: a module that was imported and wasn't there.
     """
 
-    def __init__(self, code: str, path: str, message: str, *, hint: str = "") -> None:
+    def __init__(self, code: str, path: str, message: str, *, hint: str = "", wanted: str = "") -> None:
         super().__init__(message, hint=hint)
         self.code = code
         self.path = path
+        self.wanted = wanted
 
 
 class Changed(NotLoadable):
-    """The file isn't the one that was deployed; ``found`` is its SHA-256 now."""
+    """The code isn't what was deployed; ``found`` is the hash that it has now."""
 
     def __init__(self, path: str, *, deployed: str, found: str) -> None:
         super().__init__(

@@ -2,7 +2,8 @@
 
 The real name, so that pickle, dataclasses, typing and relative imports work as in any program. The file's folder goes
 last on the import path: nothing in it can hide what is ours or Python's. What runs is what was hashed: the bytes are
-read once. Every failure is a NotLoadable with a text for the file's author.
+read once, of the file, and of all of the tree of code where it lies in one. Every failure is a NotLoadable with a text
+for the file's author.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ import msgspec
 
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.workflow import Workflow
+from waypost.child.deployed import Sources, look, refuse_clashes, run_exactly
 from waypost.child.errors import Changed, NotLoadable
 
 # By pathlib all of this would be shorter, and the start of a child 6 ms longer.
@@ -39,7 +41,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A file that is ready to run; ``sha256`` of its bytes, in hex."""
+    """A file that is ready to run; ``sha256``: of its tree of code, or of its bytes where it lies in none, in hex."""
 
     place: Place
     sha256: str
@@ -66,23 +68,35 @@ def place_of(file: str | os.PathLike[str]) -> Place:
     return Place(folder, ".".join(names))
 
 
-def load(place: Place, *, sha256: str | None = None) -> Loaded:
+def load(place: Place, *, tree: str | None = None, sha256: str | None = None) -> Loaded:
     """Import a workflow file and find its Workflow.
 
-    ``sha256``: what the file's hash must be, where that is known. Raises NotLoadable.
+    ``tree``: the folder of the tree of code that it lies in; ``sha256``: what the hash must be, where that is known.
+    Raises NotLoadable; Changed before a line of it is run.
     """
-    path = place.path
-    try:
-        with open(path, "rb") as file:
-            source = file.read()
-    except OSError as failure:
-        raise NotLoadable("missing", path, f"{path} can't be read: {failure.strerror}") from None
-    found = hashlib.sha256(source).hexdigest()
-    if sha256 is not None and found != sha256:
-        raise Changed(path, deployed=sha256, found=found)
+    path, found, sources = place.path, "", Sources()
+    if tree is not None:
+        found, sources = look(tree)
+        if sha256 is not None and found != sha256:
+            raise Changed(tree, deployed=sha256, found=found)
+        run_exactly(tree, sources)
+    source = sources[path] if path in sources else _read(path)
+    if tree is None:
+        found = hashlib.sha256(source).hexdigest()
+        if sha256 is not None and found != sha256:
+            raise Changed(path, deployed=sha256, found=found)
     _check_neighbours(place)
+    refuse_clashes(place.root, sources)
     module = _import(place, path, _compile(path, source))
     return Loaded(place, found, _only_workflow(module, path))
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as failure:
+        raise NotLoadable("missing", path, f"{path} can't be read: {failure.strerror}") from None
 
 
 def _check_neighbours(place: Place) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,6 +26,7 @@ from waypost.host.api import Api
 from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
+from waypost.host.deploying import Means, deploy_all
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, NotWritable, Taken
 from waypost.host.live import Live
@@ -85,6 +86,15 @@ class Host:
             refuse_unfinished(data)
             key, secret = _keys(data)
             _refuse_taken(data, config.described)
+            means = Means(
+                data=data,
+                key=key,
+                mail_key=Secret(secret),
+                disk=disk or Disk(),
+                now=clock.now(),
+                limits=config.limits,
+            )
+            config = replace(config, described=deploy_all(means, config.described))
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)

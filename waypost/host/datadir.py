@@ -98,6 +98,11 @@ class DataDir:
         return self.path / "heads" / f"{deployment}.json"
 
     @property
+    def code(self) -> Path:
+        """Deployed trees of code, materialised: a folder for each, named by its hash; made anew at any start."""
+        return self.path / "code"
+
+    @property
     def restoring(self) -> Path:
         """What a restore has unpacked and not installed yet; after a kill it is nobody's."""
         return self.path / "restoring"

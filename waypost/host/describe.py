@@ -1,6 +1,8 @@
-"""What each workflow file declares, asked of a keyless child of its own: the host never imports user code.
+"""What each workflow declares, asked of a keyless child of its own: the host never imports user code.
 
-Nothing is made for a file that can't be deployed; the errors are the file author's to read.
+The child sees nothing but the tree of code as it would be deployed, in a folder of its own. What it misses there, and
+lies below the workflow's root, belongs to the tree, too, and it is asked again. Nothing is made for code that can't be
+deployed; the errors are its author's to read.
 """
 
 import os
@@ -9,84 +11,163 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
+
+import msgspec
 
 from actors.messages import DeploymentSpec
 from ipc.environment import AS_THE_HOST, FIXED
+from waypost.host.code_file import FileTree
+from waypost.host.code_folder import FolderTree
+from waypost.host.code_source import Source
 from waypost.host.errors import BadWorkflow, Taken
+from waypost.host.materialise import staged
 from waypost.model import declaration
+from waypost.model.code import Deployed, Files, deployed
 from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
 
 _SHOWN_LINES = 10
 _KEPT = 1024 * 1024
 """Bytes of each stream: a declaration is far smaller."""
+_TRIALS = 100
+"""Times that a child is asked: each but the first brings at least one more file into the tree."""
+
+
+class Tree(Protocol):
+    """A FILE's tree of code or a DIR's, as far as it is known; ``entry`` is the workflow file's path in it."""
+
+    source: Source
+    entry: str
+
+    def listed(self) -> tuple[str, ...]:
+        """What the workflow lists as its data, as far as its text says so."""
+        ...
+
+    def paths(self, listed: Iterable[str] = (), modules: Iterable[str] = ()) -> dict[str, int]:
+        """Every file of it, with its bytes."""
+        ...
+
+    def module(self, name: str) -> Iterator[str]:
+        """The files that importing this name would run, as far as they lie below the root."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A deployment as data, and the arguments with which its child finds the code."""
+    """A deployment as data, and the tree of code that it runs; without ``files`` once that is in its repository."""
 
     spec: DeploymentSpec
-    root: str
-    module: str
+    record: Deployed
     runs: declaration.Runs
+    files: Files = field(repr=False)
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """For ``python -m waypost.child``."""
-        return ("--root", self.root, f"--module={self.module}", "--sha256", self.spec.code)
+    def arguments(self, tree: Path) -> tuple[str, ...]:
+        """For ``python -m waypost.child``, with the folder of its materialised tree."""
+        root = tree / self.record.root
+        return ("--root", str(root), f"--module={self.record.module}", "--tree", str(tree), "--sha256", self.spec.code)
 
 
-def describe_all(files: Iterable[Path], *, timeout: float, environment: Mapping[str, str]) -> tuple[Described, ...]:
-    """Describe every file, in order. ``timeout`` is in seconds, for one file. Raises BadWorkflow, Taken."""
+def describe_all(
+    files: Iterable[Path], *, timeout: float, environment: Mapping[str, str], data: Path | None = None
+) -> tuple[Described, ...]:
+    """Describe every file, in order, as ``describe`` does. Raises BadWorkflow, Taken."""
     found: list[Described] = []
     for file in files:
-        one = describe(file, timeout=timeout, environment=environment)
-        for other in found:
-            for what, mine, theirs in (
-                ("name", one.spec.name, other.spec.name),
-                ("address", one.spec.address, other.spec.address),
-            ):
-                if mine == theirs:
-                    raise Taken(what, mine, other.spec.file, one.spec.file)
+        one = describe(file, timeout=timeout, environment=environment, data=data)
+        refuse_taken(one, found)
         found.append(one)
     return tuple(found)
 
 
-def describe(file: Path, *, timeout: float, environment: Mapping[str, str]) -> Described:
-    """Ask a child what the file declares. Raises BadWorkflow with the child's reason, and the line it names."""
-    answer = _answer(file, timeout, environment)
-    if isinstance(answer, declaration.NotDescribed):
-        raise BadWorkflow(str(file), answer.error, hint=answer.hint)
+def refuse_taken(one: Described, others: Iterable[Described]) -> None:
+    """Two deployments of one host have neither a name nor an address in common. Raises Taken."""
+    for other in others:
+        for what, mine, theirs in (
+            ("name", one.spec.name, other.spec.name),
+            ("address", one.spec.address, other.spec.address),
+        ):
+            if mine == theirs:
+                raise Taken(what, mine, other.spec.file, one.spec.file)
+
+
+def describe(place: Path, *, timeout: float, environment: Mapping[str, str], data: Path | None = None) -> Described:
+    """Find the tree of code of a file, or of a folder, and ask a child what is declared in it.
+
+    ``timeout`` is in seconds, for each time that it is asked; ``data`` is a data directory that is no part of the tree.
+    Raises BadWorkflow with the child's reason, and the line it names; NoGit, GitFailed.
+    """
+    tree: Tree = FolderTree(place, data) if place.is_dir() else FileTree(place)
+    listed, modules = tree.listed(), list[str]()
+    for _ in range(_TRIALS):
+        sizes = tree.paths(listed, modules)
+        files = tree.source.read(sizes)
+        answer = ask(str(place), files, tree.entry, timeout=timeout, environment=environment)
+        if isinstance(answer, declaration.Description):
+            if answer.workflow.files == listed:
+                return described(str(place), files, answer)
+            listed = answer.workflow.files
+        elif answer.wanted and any(path not in sizes for path in tree.module(answer.wanted)):
+            modules.append(answer.wanted)
+        else:
+            raise BadWorkflow(str(place), answer.error, hint=answer.hint)
+    raise BadWorkflow(str(place), f"after {_TRIALS} trials its import still wants other files")
+
+
+def ask(
+    shown: str, files: Files, entry: str, *, timeout: float, environment: Mapping[str, str]
+) -> declaration.Description | declaration.NotDescribed:
+    """One child's answer about one tree of code; paths in it are those in the tree. Raises BadWorkflow."""
+    with staged(files) as folder:
+        return _within(folder, _answer(shown, folder, entry, timeout, environment))
+
+
+def described(shown: str, files: Files, answer: declaration.Description) -> Described:
+    """What a child has said, as a deployment. Raises BadWorkflow."""
     declared = answer.workflow
     try:
         name = deployment(declared.name)
     except Invalid as bad:
-        raise BadWorkflow(str(file), bad.message, hint=bad.hint) from None
+        raise BadWorkflow(shown, bad.message, hint=bad.hint) from None
+    record = deployed(files, root=answer.root, module=answer.module, declared=declared)
     spec = DeploymentSpec(
         name=name,
         address=declared.address,
-        definition=answer.definition,
-        code=answer.sha256,
-        file=str(file),
+        definition=record.definition,
+        code=record.tree,
+        file=shown,
         steps=tuple(step.name for step in declared.steps),
         mail_to=declared.mail_to,
         runs=declared.runs,
         env=declared.env,
+        on_crash_loop=declared.on_crash_loop,
         python=answer.python,
         waypost=answer.waypost,
+        distributions=answer.distributions,
     )
-    return Described(spec, answer.root, answer.module, declared.runs)
+    return Described(spec, record, declared.runs, files)
+
+
+def _within(
+    folder: Path, answer: declaration.Description | declaration.NotDescribed
+) -> declaration.Description | declaration.NotDescribed:
+    """The same with paths in the tree: the folder is gone by the time that somebody reads them."""
+    inside = f"{folder}/"
+    if isinstance(answer, declaration.NotDescribed):
+        return msgspec.structs.replace(
+            answer, error=answer.error.replace(inside, ""), path=answer.path.removeprefix(inside)
+        )
+    return msgspec.structs.replace(answer, root=answer.root.removeprefix(str(folder)).removeprefix("/"))
 
 
 def _answer(
-    file: Path, timeout: float, environment: Mapping[str, str]
+    shown: str, folder: Path, entry: str, timeout: float, environment: Mapping[str, str]
 ) -> declaration.Description | declaration.NotDescribed:
     # "=", as a file's name may begin with a dash.
-    child_options = ("--parent", str(os.getpid()), f"--describe={file}")
+    child_options = ("--parent", str(os.getpid()), f"--tree={folder}", f"--describe={folder / entry}")
     command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", *child_options)
     kept = {name: environment[name] for name in AS_THE_HOST if name in environment}
     with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's
@@ -101,7 +182,7 @@ def _answer(
             out, complaints = _collected(child, timeout)
         except subprocess.TimeoutExpired:
             raise BadWorkflow(
-                str(file),
+                shown,
                 f"importing it took more than {timeout:g} s",
                 hint="do slow work inside a step, not when the file is imported",
             ) from None
@@ -115,7 +196,7 @@ def _answer(
     except Invalid as bad:
         last = complaints.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_LINES:]
         why = "\n    ".join([f"its import ended the interpreter (exit status {child.returncode})", *last])
-        raise BadWorkflow(str(file), why) from bad
+        raise BadWorkflow(shown, why) from bad
 
 
 def _collected(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:

@@ -125,7 +125,7 @@ class HostActor(Shell):
         retries = ("--retry-first", f"{limits.retry_first:g}", "--retry-cap", f"{limits.retry_cap:g}")
         command = ChildCommand(
             python=sys.executable,
-            arguments=(*code.arguments, *retries),
+            arguments=(*code.arguments(house.ports.data.code / code.record.tree), *retries),
             environment=house.environment,
             output=output.write,
             argv_prefix=house.argv_prefix,

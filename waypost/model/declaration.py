@@ -31,6 +31,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     mail_to: tuple[str, ...] = ()
     runs: Runs = "thread"
     env: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Data files that belong to the code, from the workflow file's folder."""
     asynchronous: bool = True
     """Whether the run function is ``async def``."""
     steps: tuple[StepDeclared, ...] = ()
@@ -43,7 +45,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The answer of ``--describe FILE``: the declaration, and where its code lies.
 
-    ``root``: the folder that goes on the import path; ``module``: the file's name in it; ``sha256``: of the file.
+    ``root``: the folder that goes on the import path; ``module``: the file's name in it; ``sha256``: of the tree of
+    code that it lies in, or of the file; ``distributions``: digest of what is installed, each as ``name==version``.
     """
 
     workflow: Declared
@@ -53,15 +56,20 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     sha256: str
     python: str
     waypost: str
+    distributions: str
 
 
 class NotDescribed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The other answer: why the file can't be used. ``code`` is one of waypost.child.errors.NotLoadable's."""
+    """The other answer: why the file can't be used. ``code`` is one of waypost.child.errors.NotLoadable's.
+
+    ``wanted``: a module that was imported and wasn't there, by its dotted name.
+    """
 
     error: str
     code: str
     path: str
     hint: str = ""
+    wanted: str = ""
 
 
 def read(raw: bytes) -> Description | NotDescribed:

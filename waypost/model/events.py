@@ -38,8 +38,11 @@ class RunStarted(Event, frozen=True, kw_only=True):
     definition: Sha256
     """Hash of what the workflow file declares: name, address, steps in order, settings."""
     code: Sha256
+    """Hash of the deployed tree of code; in histories before there were trees, of the workflow's file."""
     python: Line
     waypost: Line
+    distributions: Sha256 | UnsetType = UNSET
+    """Digest of the distributions that were installed, each as ``name==version``."""
     generation: Generation
     grants: Sha256
     """Of grants.json, which lies in the same commit."""

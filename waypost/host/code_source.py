@@ -1,0 +1,120 @@
+"""Reading code from somebody's folder: regular files only, nothing from outside of it, nothing that is too big.
+
+A symbolic link stands for what it leads to, if that lies in the same tree of code; else it is refused. What is looked
+at and what is read are two moments: a file that grows in between is refused, not read to its end.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from substrate.code_names import spell
+from substrate.errors import BadPath
+from waypost.host.code_errors import LeavesTree, NotAFile, TooBig
+from waypost.model.code import FILE, too_big
+
+LOOKED_AT = 50_000
+"""Names in a folder, after which it is no longer looked through: it is far too big."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A folder of code. ``shown`` is what somebody asked to deploy, for messages; ``root`` where the tree begins."""
+
+    shown: str
+    root: Path
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file of the tree; None where there is none. Raises LeavesTree, NotAFile."""
+        place = self.root / path
+        try:
+            if not place.is_symlink() and place.is_dir():
+                return None
+            real = self._within(path)
+            found = real.stat()
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as failure:
+            raise NotAFile(self.shown, path, f"can't be read: {failure}") from None
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            raise NotAFile(self.shown, path, "is no regular file")
+        try:
+            spell(path)
+        except BadPath as bad:
+            raise NotAFile(self.shown, ascii(path)[1:-1], f"has a name that can't be kept: {bad.why}") from None
+        return found.st_size
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a folder of the tree is there; one that a symbolic link leads to counts. Raises LeavesTree."""
+        return (self.root / path).is_dir() and self._within(path).is_dir()
+
+    def below(self, path: str, left_out: Callable[[str], bool] = lambda _path: False) -> Iterator[str]:
+        """Every name below a folder that isn't a folder itself, but for what is ``left_out``, with all below it.
+
+        Raises NotAFile, LeavesTree.
+        """
+        todo, seen = [path], 0
+        while todo:
+            folder = todo.pop()
+            try:
+                names = sorted(each.name for each in (self.root / folder).iterdir())
+            except OSError as failure:
+                raise NotAFile(self.shown, folder or ".", f"can't be read: {failure.strerror}") from None
+            for name in names:
+                seen += 1
+                found = f"{folder}/{name}" if folder else name
+                if left_out(found):
+                    continue
+                if seen > LOOKED_AT:
+                    raise NotAFile(self.shown, folder or ".", f"has over {LOOKED_AT:,} files below it")
+                if self.is_folder(found):
+                    self._refuse_loop(found)
+                    todo.append(found)
+                else:
+                    yield found
+
+    def read(self, sizes: Mapping[str, int]) -> dict[str, bytes]:
+        """The bytes of these files. Raises TooBig, NotAFile, LeavesTree."""
+        known = tuple(sizes.items())
+        if why := too_big(known):
+            raise TooBig(self.shown, why, known)
+        files = {path: self._read(path) for path in sizes}
+        now = tuple((path, len(data)) for path, data in files.items())
+        if why := too_big(now):
+            raise TooBig(self.shown, why, now)
+        return files
+
+    def _read(self, path: str) -> bytes:
+        try:
+            descriptor = os.open(self._within(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise NotAFile(self.shown, path, "is no regular file")
+                return file.read(FILE + 1)
+        except OSError as failure:
+            raise NotAFile(self.shown, path, f"can't be read: {failure.strerror}") from None
+
+    def _within(self, path: str) -> Path:
+        """Where a name leads to, links followed. Raises LeavesTree where that is outside, FileNotFoundError."""
+        place, root = self.root / path, Path(os.path.realpath(self.root))
+        try:
+            real = place.resolve(strict=True)
+        except FileNotFoundError:
+            if place.is_symlink():
+                raise LeavesTree(self.shown, path, str(place.readlink())) from None
+            raise
+        except (OSError, RuntimeError):  # a loop of links
+            raise LeavesTree(self.shown, path, "itself") from None
+        if not real.is_relative_to(root):
+            raise LeavesTree(self.shown, path, str(real))
+        return real
+
+    def _refuse_loop(self, path: str) -> None:
+        if (self.root / path).is_symlink():
+            real, root = self._within(path), Path(os.path.realpath(self.root))
+            if (root / path).is_relative_to(real):
+                raise LeavesTree(self.shown, path, "a folder that it lies in")
