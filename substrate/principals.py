@@ -11,7 +11,9 @@ from substrate.messages import Hub, Principal, Supervisor, WorkflowProcess
 from waypost.model import events as ev
 
 Name = Literal["supervisor", "workflow-process", "hub"]
-Door = Literal["import", "append", "take-up", "answer", "queue-mail", "delivery", "pause", "cancel", "signal"]
+Door = Literal[
+    "import", "append", "take-up", "answer", "queue-mail", "delivery", "pause", "cancel", "signal", "interrupt"
+]
 
 HOST: frozenset[Name] = frozenset({"supervisor", "hub"})
 CHILD: frozenset[Name] = frozenset({"workflow-process", "hub"})
@@ -35,15 +37,16 @@ TABLE: dict[type[ev.Event], Rule] = {
     ev.RunStarted: _rule(HOST, "take-up"),
     ev.Foreign: _rule(ADMINISTRATOR, "import"),
     ev.RunResumed: _rule(HOST, "append"),
-    ev.RunPaused: _rule(HOST, "pause"),
+    ev.RunInterrupted: _rule(HOST, "interrupt"),
+    ev.RunPaused: _rule(HOST, "pause", "interrupt"),
     ev.RunUnpaused: _rule(HOST, "pause"),
     ev.CancelRequested: _rule(HOST, "cancel"),
-    ev.RunCancelled: _rule(EITHER, "append", "cancel", "pause"),
+    ev.RunCancelled: _rule(EITHER, "append", "cancel", "pause", "interrupt"),
     ev.RunCompleted: _rule(CHILD, "append"),
     ev.RunFailed: _rule(EITHER, "append"),
     ev.StepStarted: _rule(CHILD, "append"),
     ev.StepCompleted: _rule(CHILD, "append"),
-    ev.StepFailed: _rule(EITHER, "append"),
+    ev.StepFailed: _rule(EITHER, "append", "interrupt"),
     ev.AttemptScheduled: _rule(CHILD, "append"),
     ev.CancelPropagated: _rule(CHILD, "append"),
     ev.TimerSet: _rule(CHILD, "append"),
@@ -78,6 +81,8 @@ def forbids(principal: Principal, event: ev.AnyEvent, door: Door) -> str:
     """Why this principal may not write this event through this door; empty when it may."""
     who, rule = name_of(principal), TABLE[type(event)]
     why = "" if who in rule.who and not isinstance(event, _LOOKED_INTO) else may_not_write(who, event)
+    if not why and door == "append" and who == "supervisor" and isinstance(event, ev.StepFailed):
+        return "supervisor writes StepFailed by interrupt only, with the count of the exit"
     if not why and door not in rule.doors:
         return f"{ev.kind(event)} is written by {' or '.join(sorted(rule.doors))}, not by {door}"
     return why

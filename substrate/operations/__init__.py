@@ -11,6 +11,7 @@
     outbox      mail that leaves
     answering   how it names what it answers
     notices     what the host itself tells a sender
+    interrupting  an exit, counted against the runs that the child drove
     interventions  what an operator does: answers, pauses, lets go on
     latching    no child any more, and one again
     deploying   the code that runs from now on
@@ -31,6 +32,7 @@ from substrate.messages import (
     Claim,
     Deploy,
     Enqueue,
+    Interrupt,
     LatchDeployment,
     MailDelivered,
     MailUndeliverable,
@@ -55,6 +57,7 @@ from substrate.operations import (
     deploying,
     hold,
     intake,
+    interrupting,
     interventions,
     latching,
     notices,
@@ -91,6 +94,8 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return hold.reject_held(view, operation, context)
         case BeginGeneration():
             return intake.begin_generation(view, operation, context)
+        case Interrupt():
+            return interrupting.interrupt(view, operation, context)
         case QueueMail():
             return outbox.queue_mail(view, operation, context)
         case MailDelivered():

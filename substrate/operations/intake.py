@@ -145,10 +145,10 @@ def reject(view: View, operation: Reject, context: Context) -> Decided:
     )
 
 
-def begin_generation(view: View, _operation: BeginGeneration, context: Context) -> Decided:
+def begin_generation(view: View, operation: BeginGeneration, context: Context) -> Decided:
     """Raise the generation; what was claimed and not taken up returns to the inbox. Value: the generation.
 
-    A mail whose claims ended like this ``limits.attempts`` times goes on hold instead: it may be what ended them.
+    A mail whose claims ended with their host ``limits.attempts`` times goes on hold instead: it may be what ended them.
     Refused with code ``latched``.
     """
     if view.state.latch:
@@ -162,11 +162,11 @@ def begin_generation(view: View, _operation: BeginGeneration, context: Context) 
     fact: Fact
     poison = 0
     for item in claims:
-        if item.queued.attempt >= context.limits.attempts:
+        if operation.blame and item.queued.attempt >= context.limits.attempts:
             put, gone, fact = hold_poison(item, context)
             poison += 1
         else:
-            put, gone, fact = put_back(item, item.queued.attempt, context)
+            put, gone, fact = put_back(item, item.queued.attempt - (not operation.blame), context)
         puts |= put
         deletes.append(gone)
         facts.append(fact)

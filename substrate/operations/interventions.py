@@ -60,8 +60,10 @@ def _answer(view: View, operation: Answer, before: Known, ledger: fold.Ledger, c
     )
 
 
-def pause(view: View, operation: Pause, context: Context) -> Decided:
+def pause(view: View, operation: Pause, context: Context) -> Decided:  # noqa: PLR0911 - one return per rule
     """RunPaused; a run that is paused or ended already is left alone. Value: None."""
+    if operation.code == "poison":
+        return Refused("principal", "a run is poison by the count of an exit only")
     if operation.generation is not None and (refused := fence(view, operation.generation)) is not None:
         return refused
     before = view.known(operation.run)

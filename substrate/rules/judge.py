@@ -53,6 +53,7 @@ def judge_all(before: Before, commit: Commit, ground: Ground) -> Verdict:
     told: list[Told] = []
     for each in logs:
         _effects(after, each, caused, told, found)
+        found += _set_aside(commit, each)
     for cause in caused:
         if isinstance(cause.event, ev.RunStarted):
             found += begun_on(before, made, cause.run, cause.event)
@@ -99,9 +100,25 @@ def _effects(after: State, log: Log, caused: list[Caused], told: list[Told], fou
                 told.append(Told(log.run, event))
             case _:
                 pass
-        if isinstance(event, ev.RunStarted | ev.RunResumed) and event.generation != after.generation:
+        if (
+            isinstance(event, ev.RunStarted | ev.RunResumed | ev.RunInterrupted)
+            and event.generation != after.generation
+        ):
             words = f"{ev.kind(event)} of generation {event.generation}, {after.generation} is at work"
             found.append(broken("generation", layout.event_path(log.run, event.seq), words))
+
+
+def _set_aside(commit: Commit, log: Log) -> Iterator[Broken]:
+    """What an exit of the child leads to comes with the count of it; an administrator may bring it from elsewhere."""
+    if commit.author != "supervisor" or any(isinstance(event, ev.RunInterrupted) for event in log.events):
+        return
+    for event in log.events:
+        match event:
+            case ev.StepFailed(code="child-crashed") | ev.RunPaused(code="poison"):
+                where = layout.event_path(log.run, event.seq)
+                yield broken("exits", where, f"{ev.kind(event)} {event.code}, and no exit is counted with it")
+            case _:
+                pass
 
 
 def _authored(commit: Commit, made: Sorted) -> Iterator[Broken]:

@@ -43,6 +43,7 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
             or kind not in _ALONE
             or author not in principals.TABLE[kind].who
             or (kind is ev.StepCompleted and event.output.blob)  # type: ignore[union-attr]  # it is a StepCompleted
+            or (kind is ev.RunPaused and event.code == "poison")  # type: ignore[union-attr]  # it is a RunPaused
             or len(raw) > limit
         ):
             return None

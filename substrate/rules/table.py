@@ -60,6 +60,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
         Rule("append-only", "A recorded event stays, byte for byte, and is at one place.", "storage §1"),
         Rule("terminal", "Nothing follows the end of a run but the fate of its mail.", "storage §1, §4"),
         Rule("legal", "An event may follow by the run's state machine.", "storage §4"),
+        Rule("exits", "A step fails as child-crashed, a run is poison, where an exit is counted only.", "storage §5"),
         Rule("tail", "Segments hold 64 events each, in order; at most 64 lie in files of their own.", "storage §1"),
         Rule("event-size", "An event has at most 1 MiB.", "storage §4"),
         Rule("open-calls", "A child's run has at most 1,000 timers and 10,000 calls open.", "storage §4"),

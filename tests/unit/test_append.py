@@ -12,6 +12,7 @@ from substrate.messages import (
     BeginGeneration,
     Cancel,
     Hub,
+    Pause,
     Principal,
     PutBlob,
     ReadBlob,
@@ -57,6 +58,7 @@ def samples() -> list[ev.AnyEvent]:
             mail=mailed, definition=h, code=h, python="3", waypost="0", generation=Generation(1), grants=h, origin=h
         ),
         ev.RunResumed(generation=Generation(1)),
+        ev.RunInterrupted(generation=Generation(1), attempt=1, reason="ended by SIGSEGV"),
         ev.RunPaused(code="operator"),
         ev.RunUnpaused(by="me"),
         ev.CancelRequested(origin="self", reason="enough"),
@@ -131,7 +133,8 @@ def test_a_crash_is_the_hosts_word_and_a_raise_is_the_childs() -> None:
     desk.append(run, started())
     assert desk.code(Append(by=CHILD, run=run, events=(crashed,))) == "principal"
     assert desk.code(Append(by=Supervisor(), run=run, events=(raised,))) == "principal"
-    desk.must(Append(by=Supervisor(), run=run, events=(crashed,)))
+    assert desk.code(Append(by=Supervisor(), run=run, events=(crashed,))) == "principal"  # it comes with a count only
+    assert desk.code(Pause(run=run, code="poison", detail="")) == "principal"
 
 
 def test_a_batch_is_appended_whole_or_not_at_all() -> None:

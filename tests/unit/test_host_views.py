@@ -46,6 +46,7 @@ BROKE = ev.Fault(type="ValueError", message="no amount", step="read_claim", call
 EVERY: tuple[ev.AnyEvent, ...] = (
     STARTED,
     ev.RunResumed(generation=Generation(2), attempt=1),
+    ev.RunInterrupted(generation=Generation(2), attempt=2, reason="ended by SIGSEGV"),
     ev.RunPaused(code="code-changed", detail="recorded a, now b"),
     ev.RunUnpaused(by="ann"),
     STEP,

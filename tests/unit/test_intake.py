@@ -286,6 +286,19 @@ def test_a_new_generation_puts_claims_back_and_counts_them() -> None:
     assert desk.index.queue[1].queued.attempt == 2  # a release is nobody's fault
 
 
+def test_a_claim_that_only_outlived_its_child_does_not_count() -> None:
+    """No child has anything to do with a mail before it is taken up: three crashes of others mustn't set it aside."""
+    desk = Desk()
+    desk.begin()
+    desk.enqueue(message("m1@x"))
+    for _ in range(5):
+        assert desk.must(Claim(1)) == 1
+        desk.must(BeginGeneration(blame=False))
+        desk.check()
+    assert desk.index.queue[1].queued.attempt == 0
+    assert not desk.index.on_hold
+
+
 @pytest.mark.parametrize(
     ("operation", "code"),
     [

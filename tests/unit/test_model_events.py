@@ -28,6 +28,7 @@ EVERY: list[ev.AnyEvent] = [
         after=RunId("run_0_0000000000000000"),
     ),
     ev.RunResumed(generation=Generation(2), attempt=1),
+    ev.RunInterrupted(generation=Generation(2), attempt=1, reason="ended by SIGSEGV"),
     ev.RunPaused(code="code-changed", detail="recorded a, now b"),
     ev.RunUnpaused(by="ann"),
     ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b'{"a":[1,2.50,"\xc3\xa9"]}')), unread=(CALL,)),

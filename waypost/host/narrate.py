@@ -55,6 +55,10 @@ class Narrator:
                 return self._mail(event)
             case ev.Foreign():
                 return _foreign(event)
+            case ev.RunInterrupted():
+                return (
+                    f"its process ended unexpectedly, time {event.attempt} without progress: {printable(event.reason)}"
+                )
             case ev.RunStarted() | ev.RunResumed() | ev.RunPaused() | ev.RunUnpaused() | ev.CancelRequested():
                 return _run(event)
             case _:

@@ -155,7 +155,10 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             return _copy(now, steps=_without(now.steps, event.call), drive=event.seq)
         case ev.RunResumed():
             expect(event.generation > now.generation, "generation", event, f"{now.generation} is at work already")
+            expect(event.attempt >= now.attempts, "attempt", event, f"{now.attempts} exits are counted")
             return _copy(now, generation=event.generation, attempts=event.attempt)
+        case ev.RunInterrupted():
+            return _interrupted(now, event)
         case ev.StepFailed():
             return _step_failed(now, event)
         case ev.AttemptScheduled():
@@ -200,6 +203,21 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             return _copy(now, unsent=sent(now.unsent, event))
         case _:
             assert_never(event)
+
+
+def parked(now: Ledger) -> bool:
+    """Whether the code waits for something outside: the log alone says so.
+
+    A run that is being cancelled rests nowhere but at its end.
+    """
+    return not now.steps and now.seen >= now.drive and bool(now.waits or now.timers) and now.cancel is None
+
+
+def _interrupted(now: Ledger, event: ev.RunInterrupted) -> Ledger:
+    expect(not parked(now), "parked", event, "the run is parked: no child was driving it")
+    expect(event.generation == now.generation, "generation", event, f"generation {now.generation} has the run")
+    expect(event.attempt == now.attempts + 1, "attempt", event, f"{now.attempts} exits are counted")
+    return _copy(now, attempts=event.attempt)
 
 
 def _step_started(now: Ledger, event: ev.StepStarted) -> Ledger:

@@ -12,7 +12,7 @@ import msgspec
 
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId
-from waypost.model.ledger import Cancel, Illegal, Ledger, OpenStep, Retry, Timer, Wait, apply, expect, sent
+from waypost.model.ledger import Cancel, Illegal, Ledger, OpenStep, Retry, Timer, Wait, apply, expect, parked, sent
 
 __all__ = [
     "Absent",
@@ -179,7 +179,6 @@ def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | En
     after = _copy(apply(before, event), seq=event.seq)
     if isinstance(event, ev.RunPaused):
         return Paused(after, event.code, event.detail)
-    idle = not after.steps and after.seen >= after.drive and (after.waits or after.timers)
-    if not idle or after.cancel is not None:  # a run that is being cancelled rests nowhere but at its end
+    if not parked(after):
         return Driven(after)
     return Parked(_copy(after, attempts=0) if after.attempts else after)  # it came through: exits count anew

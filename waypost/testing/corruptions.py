@@ -73,6 +73,15 @@ def signalled(identity: str, **changed: object) -> ev.SignalReceived:
     return msgspec.structs.replace(event, **changed)
 
 
+HOST = "supervisor"
+FAULT = ev.Fault(type="ChildCrashed", message="x")
+
+
+def exited(attempt: int) -> ev.RunInterrupted:
+    """An exit of the live run's child."""
+    return ev.RunInterrupted(generation=Generation(2), attempt=attempt, reason="ended by SIGSEGV")
+
+
 @dataclass(frozen=True, slots=True)
 class Corruption:
     """What is done, and the rule that says no to it."""
@@ -128,6 +137,21 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("a segment is changed", "append-only", resegmented),
     Corruption("a segment is gone", "append-only", lambda w: Bad(deletes=(layout.segment_path(w.live, 1),))),
     Corruption("a folded event is back", "append-only", lambda w: Bad(puts={layout.event_path(w.live, 3): b"{}"})),
+    Corruption("an exit is counted twice", "legal", lambda w: w.append(exited(2), author=HOST)),
+    Corruption("a child counts its own exits", "author", lambda w: w.append(exited(1))),
+    Corruption(
+        "an exit of a generation that is over is counted",
+        "generation",
+        lambda w: Bad(puts={**w.counts(generation=3), **w.append(exited(1)).puts}),
+    ),
+    Corruption(
+        "a step fails as crashed, and no exit is counted",
+        "exits",
+        lambda w: w.append(ev.StepFailed(call=call(40), error=FAULT, final=True, code="child-crashed"), author=HOST),
+    ),
+    Corruption(
+        "a run is poison, and no exit is counted", "exits", lambda w: w.append(ev.RunPaused(code="poison"), author=HOST)
+    ),
     Corruption("a short segment", "tail", segment),
     Corruption("a tail over its bound", "tail", long_tail),
     Corruption("an event after the end", "terminal", after_the_end),
@@ -324,6 +348,10 @@ HISTORY = {
     "a generation is skipped",
     "a generation begins under a latch",
     "another deployment",
+    "a child counts its own exits",
+    "an exit of a generation that is over is counted",
+    "a step fails as crashed, and no exit is counted",
+    "a run is poison, and no exit is counted",
     "a commit by nobody we know",
     "the host completes a step",
     "a child moves mail",
