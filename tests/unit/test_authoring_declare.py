@@ -58,7 +58,7 @@ def test_a_name_that_the_door_lacks_is_an_attribute_error() -> None:
 
 def test_a_declaration_says_everything_the_host_needs() -> None:
     """It is all the host ever knows of the file: it never imports it."""
-    flow = a_workflow(mail_to=["Boss@EXAMPLE.com"], runs="message", env=["API_URL"])
+    flow = a_workflow(mail_to=["Boss@EXAMPLE.com"], runs="message", env=["API_URL"], on_crash_loop="fail")
 
     @flow.step
     def read(mail: object) -> int:
@@ -75,6 +75,7 @@ def test_a_declaration_says_everything_the_host_needs() -> None:
     assert (declared.name, declared.address, declared.runs) == ("orders", "orders@example.com", "message")
     assert declared.mail_to == ("Boss@example.com",)
     assert declared.env == ("API_URL",)
+    assert declared.on_crash_loop == "fail"
     assert declared.asynchronous
     assert [(s.name, s.asynchronous, s.retries, s.raises) for s in declared.steps] == [
         ("read", False, 0, ()),
@@ -94,6 +95,7 @@ def test_a_declaration_says_everything_the_host_needs() -> None:
         ({"mail_to": ["nobody"]}, "nobody"),
         ({"runs": "mail"}, "'thread', 'message', 'deployment'"),
         ({"env": ["A=B"]}, "names of variables"),
+        ({"on_crash_loop": "stop"}, "'wait', 'fail'"),
     ],
 )
 def test_a_bad_setting_is_refused_in_words(settings: dict[str, Any], text: str) -> None:

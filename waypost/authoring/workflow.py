@@ -9,13 +9,14 @@ from waypost.authoring.errors import Misdeclared
 from waypost.authoring.functions import is_async, is_function, is_generator, takes
 from waypost.authoring.steps import Step, declare
 from waypost.model.address import address as mail_address
-from waypost.model.declaration import Declared, Runs, StepDeclared
+from waypost.model.declaration import Declared, OnCrashLoop, Runs, StepDeclared
 from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
 from waypost.model.values import Codec, returned_by
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -40,7 +41,8 @@ class Workflow:
 
     ``name``: 1 to 63 of a-z, 0-9, '-'; ``address``: whose mail it gets; ``mail_to``: whom it may write to, besides
     the sender of a run's first mail; ``runs``: which mails share a run, those of one ``"thread"``, each ``"message"``
-    alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see;
+    alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see; ``on_crash_loop``:
+    when its process ends again and again, live runs ``"wait"`` for an operator, or those that aren't parked ``"fail"``;
     ``files``: data files that belong to the code, from its own folder: names, folders, patterns such as
     ``templates/*.html``. Raises Misdeclared.
     """
@@ -53,6 +55,7 @@ class Workflow:
         mail_to: Sequence[str] = (),
         runs: Runs = "thread",
         env: Sequence[str] = (),
+        on_crash_loop: OnCrashLoop = "wait",
         files: Sequence[str] = (),
     ) -> None:
         try:
@@ -61,9 +64,8 @@ class Workflow:
             self.mail_to = tuple(mail_address(one) for one in _several("mail_to", mail_to))
         except (Invalid, TypeError) as bad:
             raise Misdeclared(f"Workflow({name!r}): {bad}") from None
-        if runs not in get_args(Runs):
-            raise Misdeclared(f"Workflow({name!r}): runs={runs!r} is none of {', '.join(map(repr, get_args(Runs)))}")
-        self.runs: Runs = runs
+        self.runs = _one_of(name, "runs", runs, get_args(Runs))
+        self.on_crash_loop = _one_of(name, "on_crash_loop", on_crash_loop, get_args(OnCrashLoop))
         self.env = tuple(_several("env", env))
         for variable in self.env:
             if not _ENV.match(str(variable)):
@@ -171,6 +173,7 @@ class Workflow:
             runs=self.runs,
             env=self.env,
             files=self.files,
+            on_crash_loop=self.on_crash_loop,
             asynchronous=self.asynchronous,
             steps=tuple(
                 StepDeclared(
@@ -189,6 +192,12 @@ class Workflow:
                 f"{self.name} has no run function", hint=f"decorate the one that takes the mail with @{self.name}.run"
             )
         return self._function
+
+
+def _one_of(workflow: str, what: str, given: T, known: Sequence[T]) -> T:
+    if given not in known:
+        raise Misdeclared(f"Workflow({workflow!r}): {what}={given!r} is none of {', '.join(map(repr, known))}")
+    return given
 
 
 def _several(what: str, given: Sequence[str]) -> Sequence[str]:

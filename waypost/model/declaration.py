@@ -12,6 +12,8 @@ from waypost.model.errors import Invalid
 
 Runs: TypeAlias = Literal["thread", "message", "deployment"]
 """Which mails share a run (storage §5)."""
+OnCrashLoop: TypeAlias = Literal["wait", "fail"]
+"""What becomes of live runs when their children end again and again (design §10)."""
 
 
 class StepDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -33,6 +35,7 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     env: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """Data files that belong to the code, from the workflow file's folder."""
+    on_crash_loop: OnCrashLoop = "wait"
     asynchronous: bool = True
     """Whether the run function is ``async def``."""
     steps: tuple[StepDeclared, ...] = ()
