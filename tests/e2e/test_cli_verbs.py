@@ -129,7 +129,7 @@ def test_a_quiet_host_stops_in_order_and_leaves_a_history_for_plain_git(file: Pa
 def test_help_is_quick_because_it_imports_little() -> None:
     """No timing here: what costs time is what must not be imported."""
     code = (
-        "import sys; from waypost.cli.main import run; run(['--help'])\n"
+        "import sys; from waypost.cli.command import run; run(['--help'])\n"
         "heavy = {'rich', 'starlette', 'uvicorn', 'pygit2', 'pykka', 'asyncio', 'msgspec', 'http.client', 'ssl'}\n"
         "sys.exit(f'imported {sorted(heavy & sys.modules.keys())}' if heavy & sys.modules.keys() else 0)"
     )

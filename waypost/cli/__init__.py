@@ -1,6 +1,7 @@
 """The command line: arguments to calls, answers to text, errors to exit codes. The only place that prints.
 
-    main       the entry point: errors and exit codes
+    main       the entry point
+    command    one command line: errors and exit codes
     commands   the verbs and their options (typer)
     client     the host's API over its socket
     reading    runs, show, log, why, verify: with a host or without

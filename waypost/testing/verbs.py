@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from waypost.cli.main import run
+from waypost.cli.command import run
 
 
 @dataclass(frozen=True, slots=True)
