@@ -7,7 +7,7 @@ because the kernel ties a child to the thread that started it: should this actor
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from actors.logic.child_ears import Ears
@@ -32,6 +32,7 @@ from actors.messages import (
     ChildProcessMessage,
     DeploymentSpec,
     Peers,
+    ProcessEnded,
     Role,
     Spawned,
     SpawnFailed,
@@ -42,6 +43,7 @@ from ipc.control import Sender
 from ipc.environment import Anchors, child_environment
 from ipc.errors import IpcError
 from ipc.keys import SpawnKeys, mint
+from ipc.memory import Witness
 from ipc.sealed import Direction
 from substrate.messages import Submit
 from waypost.acting import Clock, Next, Ref
@@ -102,6 +104,7 @@ class _Line:
     ears: Ears
     sender: Sender
     wire: Wire
+    witness: Witness | None
 
 
 class ChildProcessActor(Shell):
@@ -134,6 +137,8 @@ class ChildProcessActor(Shell):
 
     def _hear_and_advance(self, state: State, message: ChildProcessMessage, now: Now) -> Next[State]:
         """The decision, with bytes turned into what they say first."""
+        if isinstance(message, ProcessEnded) and self._line is not None and self._line.witness is not None:
+            message = replace(message, starved=self._line.witness.saw())
         if not isinstance(message, BytesCame):
             return advance(self._setup, state, message, now)
         effects: list[Any] = []  # the union of all effects; performed below by type
@@ -217,6 +222,7 @@ class ChildProcessActor(Shell):
                 nesting=self._limits.nesting,
             ),
             self._wires.adopt(spawned, self.actor_ref),
+            Witness.of(spawned.pid),
         )
 
     def finish(self) -> None:

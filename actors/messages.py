@@ -8,9 +8,11 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from actors.describing import Description, ExitReason
 from ipc.messages import RunLogCredit, ToChild
-from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
+from substrate.messages import Committed, Durable, Interrupted, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
+from waypost.model.declaration import OnCrashLoop
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 
 # --- what a deployment is made of ----------------------------------------------------------------------------------
@@ -38,6 +40,8 @@ class DeploymentSpec:
     distributions: str = ""
     """Digest of what is installed beside them."""
     isolation: str = "none"
+    on_crash_loop: OnCrashLoop = "wait"
+    """At the latch live runs wait for an operator, or those that aren't parked ``fail``."""
 
 
 class Role(enum.StrEnum):
@@ -117,20 +121,6 @@ class Describe:
     """Asked: the answer is ``Description``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """How a deployment is. ``reason`` says why it is down or backing off; ``until`` is Unix ms."""
-
-    name: Deployment
-    address: str
-    state: str
-    reason: str
-    generation: Generation
-    pid: int | None
-    until: int | None
-    isolation: str
-
-
 @dataclass(frozen=True, slots=True)
 class ChildReady:
     """The child said hello, signed. ``error``: its workflow file doesn't load, and why; then ``code`` is empty."""
@@ -139,27 +129,6 @@ class ChildReady:
     pid: int
     code: str
     error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExitReason:
-    """How a child ended: exit status or signal by name; ``failure``: why it never began, or why the host ended it.
-
-    ``stderr``: the last lines that it wrote there, made safe to show.
-    """
-
-    status: int | None = None
-    signal: str = ""
-    failure: str = ""
-    stderr: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """One line for people."""
-        if self.failure:
-            return self.failure
-        if self.signal:
-            return f"ended by {self.signal}"
-        return f"exit status {self.status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +147,31 @@ class ChannelViolated:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitCounted:
+    """An unexpected exit is durably counted against the runs that the child drove; dispatch's one answer to it.
+
+    It answers the ``GenerationDown`` that told of the exit: whoever decides what follows from an exit waits for this
+    answer, or for the end of the dispatch, and one of the two always comes.
+    """
+
+    generation: Generation
+    runs: tuple[Interrupted, ...]
+    """Each that it was counted against, as the log has it now; those that were parked are not among them."""
+    beside: int = 0
+    """How many more were driven and are spared."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether one suspect was driven and nobody else: it is charged to that one, and not to the deployment."""
+        return not self.beside and len(self.runs) == 1 and self.runs[0].suspected
+
+    @property
+    def explained(self) -> bool:
+        """Whether it made a suspect, or went against one: so it has brought a run nearer to being set aside."""
+        return any(each.suspect for each in self.runs)
+
+
 @dataclass(frozen=True, slots=True)
 class WatchRun:
     """Pass a watcher on to the broadcaster (and again to a new one when that was replaced)."""
@@ -194,7 +188,9 @@ class Woken:
 
 
 NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated
-SupervisorMessage: TypeAlias = Start | Stop | Forward | Asked | NewsOfChild | WatchRun | Woken | Outcome | ActorEnded
+SupervisorMessage: TypeAlias = (
+    Start | Stop | Forward | Asked | NewsOfChild | ExitCounted | WatchRun | Woken | Outcome | ActorEnded
+)
 
 
 # --- child process -------------------------------------------------------------------------------------------------
@@ -250,6 +246,8 @@ class ProcessEnded:
 
     status: int | None
     signalled: bool
+    starved: bool = False
+    """Whether the kernel says that, since the spawn, it has ended somebody of the child's group for want of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +280,14 @@ class GenerationUp:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDown:
-    """The child is gone. ``unexpected``: an exit that counts against the runs it was driving."""
+    """The child is gone. ``unexpected``: an exit that counts against the runs it was driving, and ``reason`` says why.
+
+    An unexpected one is answered with ``ExitCounted``.
+    """
 
     generation: Generation
     unexpected: bool
+    reason: str = ""
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable

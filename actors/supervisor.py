@@ -31,6 +31,7 @@ from actors.logic.supervisor_states import WHOLE, Books, Idle, Setup, State
 from actors.messages import (
     Crew,
     DeploymentSpec,
+    ExitCounted,
     GenerationDown,
     GenerationUp,
     Launch,
@@ -102,7 +103,9 @@ class SupervisorActor(Shell):
                 up = GenerationUp(effect.generation, self._hired[Role.CHILD], effect.broken)
                 tell(self._hired[Role.DISPATCH], up)
             case Gone():
-                tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected))
+                tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected, effect.reason))
+                if effect.unexpected:
+                    tell(self.actor_ref, ExitCounted(generation=effect.generation, runs=()))
             case Introduce():
                 tell(self._hired[Role.CHILD], self._peers())
             case Attend():

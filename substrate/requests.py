@@ -230,10 +230,10 @@ class ResumeDeployment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchDeployment:
-    """Children ended too often: no host starts another until an operator resets it. Value: whether it is latched.
+    """Children ended too often: no host starts another until an operator resets it. Value: its ``Latch``, or None.
 
     ``fail``: every run that isn't parked fails first, a portion in a commit; as long as there are some, the value is
-    False, and it is to be asked for again. ``detail`` is for people. One that is latched already stays as it is.
+    None, and it is to be asked for again. ``detail`` is for people. One that is latched already stays as it is.
     """
 
     detail: str

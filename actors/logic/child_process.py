@@ -10,6 +10,7 @@ import signal
 from dataclasses import replace
 from typing import assert_never
 
+from actors.describing import ExitReason
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
 from actors.logic.child_pace import Pace, charge, release
@@ -43,7 +44,6 @@ from actors.messages import (
     ChannelViolated,
     ChildExited,
     ChildReady,
-    ExitReason,
     Launch,
     Peers,
     ProcessEnded,
@@ -215,8 +215,9 @@ def _alive(setup: Setup, state: Greeting | Talking, message: Message, now: Now) 
 def _ending(setup: Setup, state: Alive, message: Message) -> Next[State]:
     match message:
         case ProcessEnded():
-            exited = ChildExited(setup.generation, _reason(state, message))
-            return Next(Gone(), (ToParent(exited), Halt()))
+            reason = _reason(state, message)
+            noted = Log(f"-- generation {setup.generation}: {reason} --\n".encode())
+            return Next(Gone(), (ToParent(ChildExited(setup.generation, reason)), noted, Halt()))
         case BytesCame("stdout"):
             return Next(state, _logged(message.data))
         case BytesCame("stderr"):
@@ -230,7 +231,7 @@ def _logged(data: bytes) -> tuple[Log, ...]:
 
 
 def _never_was(setup: Setup, why: str) -> Next[State]:
-    return Next(Gone(), (ToParent(ChildExited(setup.generation, ExitReason(failure=why))), Halt()))
+    return Next(Gone(), (ToParent(ChildExited(setup.generation, ExitReason(blame="host", failure=why))), Halt()))
 
 
 def _violated(setup: Setup, state: Greeting | Talking, reason: str) -> Next[State]:
@@ -337,12 +338,14 @@ def _progress(setup: Setup, state: Talking, progress: Progress) -> Next[State]:
 
 def _reason(state: Alive, ended: ProcessEnded) -> ExitReason:
     why = state.why if isinstance(state, Killed) else ""
-    lines = last_lines(state.tail)
+    reason = ExitReason(blame="host" if why else "child", failure=why, stderr=last_lines(state.tail))
     if ended.status is None:
-        return ExitReason(failure=why or "ended; its exit status went to somebody else", stderr=lines)
+        return replace(reason, failure=why or "ended; its exit status went to somebody else")
     if ended.signalled:
-        return ExitReason(signal=_name(ended.status), failure=why, stderr=lines)
-    return ExitReason(status=ended.status, failure=why, stderr=lines)
+        # SIGKILL is what the kernel's killer sends; where we have sent one, it was ours.
+        starved = ended.starved and ended.status == signal.SIGKILL and not isinstance(state, Killed)
+        return replace(reason, signal=_name(ended.status), starved=starved)
+    return replace(reason, status=ended.status)
 
 
 def _name(number: int) -> str:

@@ -2,27 +2,36 @@
 
 Never two children at once, and none before its generation is durable. Everybody outside talks to the repository
 through here, so mail is accepted in every state from which it can go on, kept in order while the repository is
-opening, and withheld with the reason where nothing runs. How a crew ends is ``supervisor_ending``. Pure.
+opening, and withheld with the reason where nothing runs. Its child is ``supervisor_child``, how a crew ends is
+``supervisor_ending``. Pure.
 """
 
 from dataclasses import replace
 from typing import assert_never
 
 from actors.errors import ActorsError
+from actors.logic.supervisor_child import (
+    Internal,
+    counting,
+    latching,
+    leaving,
+    raise_child,
+    raising,
+    running,
+    settled,
+    starting,
+)
+from actors.logic.supervisor_crashes import NONE
 from actors.logic.supervisor_effects import (
     Announce,
     Attend,
     AttendAll,
     Effect,
-    EndChild,
     Enlist,
     EnlistOutsiders,
-    Gone,
     Hire,
-    LaunchChild,
     OpenRepository,
     Pass,
-    Up,
 )
 from actors.logic.supervisor_ending import ended, forwards, opening, stop, wind, withhold
 from actors.logic.supervisor_states import (
@@ -32,6 +41,8 @@ from actors.logic.supervisor_states import (
     Asker,
     BackingOff,
     Books,
+    Counting,
+    CrashLooping,
     Dismissing,
     Down,
     Early,
@@ -39,10 +50,12 @@ from actors.logic.supervisor_states import (
     Evicting,
     Held,
     Idle,
+    Latching,
     Lifting,
     Lost,
     Opening,
     Raising,
+    Resetting,
     Running,
     Setup,
     Starting,
@@ -51,24 +64,32 @@ from actors.logic.supervisor_states import (
     Told,
     Unheard,
     Unmanned,
-    describe,
 )
+from actors.logic.supervisor_words import describe
 from actors.messages import (
     ChannelViolated,
     ChildExited,
     ChildReady,
     Describe,
+    ExitCounted,
     Forward,
     Role,
     Start,
     Stop,
     SupervisorMessage,
-    Terminate,
     WakeAt,
     WatchRun,
     Woken,
 )
-from substrate.messages import BeginGeneration, Done, Outcome, Refused, ResumeDeployment, Snapshot, Withheld
+from substrate.messages import (
+    Done,
+    Outcome,
+    Refused,
+    ResetDeployment,
+    ResumeDeployment,
+    Snapshot,
+    Withheld,
+)
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.model.times import Now
 
@@ -81,7 +102,7 @@ _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged
 
 def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
-    following = _decide(setup, state, message, now)
+    following = _decide(setup, settled(setup, state, now), message, now)
     description = describe(setup, following.state)
     if description == describe(setup, state):
         return following
@@ -105,17 +126,14 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return ended(setup, state, message, now)
         case Outcome() if message.correlation in state.books.asked:
             return _answered(setup, state, message, now)
-        case Start() | ChildReady() | ChildExited() | ChannelViolated() | Woken() | Outcome():
+        case Start() | ChildReady() | ChildExited() | ChannelViolated() | ExitCounted() | Woken() | Outcome():
             return _by_state(setup, state, message, now)
         case _:
             assert_never(message)
 
 
-_Internal = Start | ChildReady | ChildExited | ChannelViolated | Woken | Outcome
-
-
-def _by_state(  # noqa: PLR0911 - one return per state
-    setup: Setup, state: State, message: _Internal, now: Now
+def _by_state(  # noqa: C901, PLR0911 - one case per state
+    setup: Setup, state: State, message: Internal, now: Now
 ) -> Next[State]:
     match state:
         case Idle():
@@ -123,18 +141,22 @@ def _by_state(  # noqa: PLR0911 - one return per state
         case Opening():
             return _opening(setup, state, message, now)
         case Raising():
-            return _raising(setup, state, message, now)
+            return raising(setup, state, message, now)
         case Starting():
-            return _starting(setup, state, message, now)
+            return starting(setup, state, message, now)
         case Running():
-            return _running(setup, state, message, now)
+            return running(setup, state, message, now)
         case Evicting() | Dismissing():
-            return _leaving(setup, state, message, now)
+            return leaving(setup, state, message, now)
+        case Counting():
+            return counting(setup, state, message, now)
         case BackingOff():
-            return _raise(state.books) if message == Woken(state.wake) else Next(state)
+            return raise_child(state.books) if message == Woken(state.wake) else Next(state)
+        case Latching():
+            return latching(setup, state, message, now)
         case Ending():
             return _ending(setup, state, message, now)
-        case Unmanned() | Held() | Lifting() | Stopped() | Down():
+        case CrashLooping() | Resetting() | Unmanned() | Held() | Lifting() | Stopped() | Down():
             return Next(state)  # late news
         case _:
             assert_never(state)
@@ -143,7 +165,7 @@ def _by_state(  # noqa: PLR0911 - one return per state
 # --- up ------------------------------------------------------------------------------------------------------------
 
 
-def _opening(setup: Setup, state: Opening, message: _Internal, now: Now) -> Next[State]:
+def _opening(setup: Setup, state: Opening, message: Internal, now: Now) -> Next[State]:
     match message:
         case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
             return _opened(state, snapshot)
@@ -176,90 +198,24 @@ def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
     # Whom the host named delivers what is in the outbox: of a held deployment they hear nothing.
     outsiders = () if snapshot.held else (EnlistOutsiders(),)
     effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), *outsiders, AttendAll()]
-    lifted: int | None = None
+    lifted = reset = None
     for early in state.early:
         books = replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: early.asker})
         effects.append(Pass(books.last, early.what))
         lifted = books.last if isinstance(early.what, ResumeDeployment) else lifted
+        reset = books.last if isinstance(early.what, ResetDeployment) else reset
     if snapshot.held:
         held = Held(books, snapshot.held) if lifted is None else Lifting(books, snapshot.held, lifted)
         return Next(held, tuple(effects))
-    following = _raise(books)
+    if snapshot.latch is not None:
+        latch = snapshot.latch
+        latched = CrashLooping(books, latch) if reset is None else Resetting(books, latch, reset)
+        return Next(latched, tuple(effects))
+    following = raise_child(books)
     return Next(following.state, (*effects, *following.effects))
 
 
-def _raise(books: Books) -> Next[State]:
-    books = replace(books, last=books.last + 1)
-    return Next(Raising(books, books.last), (Pass(books.last, BeginGeneration()),))
-
-
-def _raising(setup: Setup, state: Raising, message: _Internal, now: Now) -> Next[State]:
-    match message:
-        case Outcome(state.raised, Done(value=generation)):
-            books = replace(state.books, last=state.books.last + 1, generation=generation)
-            wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-            return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
-        case Outcome(state.raised, Refused() as refused):
-            return _back_off(setup, state.books, f"no new generation could be begun: {refused.why}", now)
-        case Outcome(state.raised, Withheld(reason)):
-            return _back_off(setup, state.books, f"no new generation could be begun: {reason}", now)
-        case _:
-            return Next(state)
-
-
-def _starting(setup: Setup, state: Starting, message: _Internal, now: Now) -> Next[State]:
-    generation = state.books.generation
-    match message:
-        case ChildReady(of, pid, code, error) if of == generation:
-            if error or code == setup.spec.code:
-                return Next(Running(state.books, pid, now.mono, error), (Up(generation, error),))
-            why = f"{setup.spec.file} was changed on disk; run `waypost run {setup.spec.file}` again"
-            return Next(Dismissing(state.books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
-        case ChildExited(of, reason) if of == generation:
-            return _back_off(setup, state.books, str(reason), now)
-        case ChannelViolated(of, reason) if of == generation:
-            return Next(Evicting(state.books, reason))
-        case Woken(state.deadline):
-            why = f"not ready within {setup.limits.ready_deadline:g} s"
-            return Next(Evicting(state.books, why), (EndChild(Terminate(why)),))
-        case _:
-            return Next(state)
-
-
-def _running(setup: Setup, state: Running, message: _Internal, now: Now) -> Next[State]:
-    generation = state.books.generation
-    stable = now.mono - state.since >= setup.limits.stable_after
-    books = replace(state.books, exits=0) if stable else state.books
-    gone = Gone(generation, unexpected=True)
-    match message:
-        case ChildExited(of, reason) if of == generation:
-            following = _back_off(setup, books, str(reason), now)
-            return Next(following.state, (gone, *following.effects))
-        case ChannelViolated(of, reason) if of == generation:
-            return Next(Evicting(books, reason), (gone,))
-        case _:
-            return Next(state)
-
-
-def _leaving(setup: Setup, state: Evicting | Dismissing, message: _Internal, now: Now) -> Next[State]:
-    match message:
-        case ChildExited(of) if of == state.books.generation:
-            if isinstance(state, Evicting):
-                return _back_off(setup, state.books, state.reason, now)
-            return Next(Unmanned(state.books, state.reason, state.message))
-        case _:
-            return Next(state)
-
-
-def _back_off(setup: Setup, books: Books, reason: str, now: Now) -> Next[State]:
-    limits = setup.limits
-    delay = min(limits.backoff_cap, limits.backoff_first * 2 ** min(books.exits, 32))
-    books = replace(books, last=books.last + 1, exits=books.exits + 1)
-    state = BackingOff(books, books.last, now.wall + round(delay * 1000), reason)
-    return Next(state, (WakeAt(Woken(books.last), mono=now.mono + delay),))
-
-
-def _ending(setup: Setup, state: Ending, message: _Internal, now: Now) -> Next[State]:
+def _ending(setup: Setup, state: Ending, message: Internal, now: Now) -> Next[State]:
     if message != Woken(state.deadline):
         return Next(state)
     head, *left = state.left
@@ -306,13 +262,22 @@ def _forward(state: State, forward: Early) -> Next[State]:  # noqa: PLR0911 - on
         case Held(why=why) if isinstance(forward.what, ResumeDeployment):
             books = _asked_by(state.books, forward.asker)
             return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
+        case CrashLooping(latch=latch) if isinstance(forward.what, ResetDeployment):
+            books = _asked_by(state.books, forward.asker)
+            return Next(Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
+        case Latching() if isinstance(forward.what, ResetDeployment):
+            return Next(state, withhold((forward.asker,), "it is being latched at this very moment; try again"))
         case (
             Raising()
             | Starting()
             | Running()
             | Evicting()
             | Dismissing()
+            | Counting()
             | BackingOff()
+            | Latching()
+            | CrashLooping()
+            | Resetting()
             | Unmanned()
             | Held()
             | Lifting()
@@ -354,4 +319,9 @@ def _answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[St
             # Everything is built anew, from a log that now says that nothing is held.
             return wind(setup, after.books, tuple(reversed(HELD)), Again("an operator resumed it"), now, before=answer)
         return Next(Held(after.books, after.why), answer)
+    if isinstance(after, Resetting) and after.reset == outcome.correlation:
+        if isinstance(outcome.result, Done):
+            following = raise_child(replace(after.books, crashes=NONE))
+            return Next(following.state, (*answer, *following.effects))
+        return Next(CrashLooping(after.books, after.latch), answer)
     return Next(after, answer)

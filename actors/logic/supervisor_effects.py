@@ -6,7 +6,8 @@ Records only; ``Reply``, ``Tell`` and ``WakeAt`` come from elsewhere.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from actors.messages import Description, Role, Terminate, WakeAt, WatchRun
+from actors.describing import Description
+from actors.messages import Role, Terminate, WakeAt, WatchRun
 from substrate.messages import Operation, Question
 from waypost.acting import Reply, Tell
 from waypost.model.ids import Generation
@@ -80,6 +81,7 @@ class Gone:
 
     generation: Generation
     unexpected: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

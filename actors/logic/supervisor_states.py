@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from actors.messages import DeploymentSpec, Description, Role
-from substrate.messages import Operation, Question, Ref
+from actors.describing import Exited
+from actors.logic.supervisor_crashes import NONE, Crashes
+from actors.messages import DeploymentSpec, ExitCounted, Role
+from substrate.messages import Latch, Operation, Question, Ref
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 
@@ -64,8 +66,12 @@ class Books:
     """When actors failed lately, in monotonic seconds."""
     disk_faults: int = 0
     """How often the disk has failed the repository's writer, in this supervisor's life."""
-    exits: int = 0
-    """Of children, unexpected, since the last stable time."""
+    crashes: Crashes = NONE
+    """Of children, since the last stable time."""
+    launched: float = 0.0
+    """When the newest child was launched, in monotonic seconds."""
+    exited: Exited | None = None
+    """The last child that ended unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +135,24 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Evicting:
-    """The child has to go and will be followed by another one; waits for its exit."""
+    """The child has to go and will be followed by another one; waits for its exit.
+
+    ``counted``: against whom that is, once dispatch has said so.
+    """
 
     books: Books
     reason: str
+    counted: ExitCounted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The child is gone, unasked. Dispatch is making durable against whom that counts; no other child before that."""
+
+    books: Books
+    reason: str
+    life: float
+    """Seconds from its launch to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +172,36 @@ class BackingOff:
     wake: int
     until: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Latching:
+    """Children end again and again; that there shall be no other one is being made durable.
+
+    ``latched``: correlation of the answer; and token of the wake-up, where it couldn't be written and is tried again.
+    """
+
+    books: Books
+    latched: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CrashLooping:
+    """The repository says so, and that mail is accepted; no host starts a child until an operator resets it."""
+
+    books: Books
+    latch: Latch
+
+
+@dataclass(frozen=True, slots=True)
+class Resetting:
+    """An operator has reset it; that is being made durable."""
+
+    books: Books
+    latch: Latch
+    reset: int
+    """Correlation of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +285,8 @@ class Down:
 
 
 Manned: TypeAlias = Starting | Running | Evicting | Dismissing
-Open: TypeAlias = Raising | Manned | BackingOff | Unmanned | Held | Lifting
+Latched: TypeAlias = Latching | CrashLooping | Resetting
+Open: TypeAlias = Raising | Manned | Counting | BackingOff | Latched | Unmanned | Held | Lifting
 State: TypeAlias = Idle | Opening | Open | Ending | Stopped | Down
 
 
@@ -246,7 +297,7 @@ def crew_of(state: State) -> tuple[Role, ...]:
             return ()
         case Opening():
             return (Role.SUBSTRATE,)
-        case Raising() | BackingOff() | Unmanned():
+        case Raising() | Counting() | BackingOff() | Latching() | CrashLooping() | Resetting() | Unmanned():
             return UNSUPERVISED
         case Held() | Lifting():
             return HELD
@@ -256,50 +307,3 @@ def crew_of(state: State) -> tuple[Role, ...]:
             return tuple(reversed(state.left))
         case _:
             assert_never(state)
-
-
-def describe(setup: Setup, state: State) -> Description:
-    """The state in words for people."""
-    word, reason = _words(state, setup.spec.name)
-    return Description(
-        name=setup.spec.name,
-        address=setup.spec.address,
-        state=word,
-        reason=reason,
-        generation=state.books.generation,
-        pid=state.pid if isinstance(state, Running) else None,
-        until=state.until if isinstance(state, BackingOff) else None,
-        isolation=setup.spec.isolation,
-    )
-
-
-def _words(state: State, name: str) -> tuple[str, str]:  # noqa: PLR0911 - one return per word
-    match state:
-        case Idle() | Stopped():
-            return type(state).__name__.lower(), ""
-        case Opening() | Raising() | Starting():
-            return "starting", state.reason if isinstance(state, Opening) else ""
-        case Running():
-            return "running", state.broken
-        case Evicting() | BackingOff():
-            return "backing-off", state.reason
-        case Dismissing() | Unmanned() | Down():
-            return "down", f"{state.reason}: {state.message}"
-        case Held() | Lifting():
-            return "held", f"after {state.why}; `waypost resume {name}` lists what would go out and lets it go on"
-        case Ending():
-            return _afterwards(state.then)
-        case _:
-            assert_never(state)
-
-
-def _afterwards(then: Again | Over | Lost) -> tuple[str, str]:
-    match then:
-        case Again():
-            return "starting", then.reason
-        case Over():
-            return "stopping", ""
-        case Lost():
-            return "down", f"{then.reason}: {then.message}"
-        case _:
-            assert_never(then)

@@ -22,19 +22,20 @@ PORTION = 64
 
 
 def latch(view: View, operation: LatchDeployment, context: Context) -> Decided:
-    """Latch it, after the runs that aren't parked, where they are to fail. Value: whether it is latched now."""
+    """Latch it, after the runs that aren't parked, where they are to fail. Value: the latch, or None."""
     if view.state.latch:
-        return Settled(value=True)
+        return Settled(view.state.latch)
     driven = view.driven() if operation.fail else ()
     if driven:
         return _failed(view, tuple(run.ledger.run for run in driven), operation.detail, context)
-    state = msgspec.structs.replace(view.state, latch=Latch(at=context.at, detail=operation.detail[:DETAIL]))
+    made = Latch(at=context.at, detail=operation.detail[:DETAIL])
+    state = msgspec.structs.replace(view.state, latch=made)
     return Change(
         author="supervisor",
         subject="latch the deployment: crash-looping",
         puts=state_file(state),
         state=state,
-        value=True,
+        value=made,
     )
 
 
@@ -72,5 +73,4 @@ def _failed(view: View, driven: tuple[RunId, ...], detail: str, context: Context
         deletes=tuple(deletes),
         facts=tuple(facts),
         known=known,
-        value=False,
     )

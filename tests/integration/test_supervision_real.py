@@ -12,12 +12,23 @@ import pytest
 
 from actors import DispatchActor, SupervisorActor, TerminalBroadcasterActor
 from actors.child_process import ChildCommand
-from actors.messages import Describe, Description, Forward, SeenQueued, Start, StateChanged, Stop, WatchRun
+from actors.describing import Description
+from actors.messages import Describe, Forward, SeenQueued, Start, StateChanged, Stop, WatchRun
 from ipc.secret import Secret
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
 from substrate.keys import SigningKey
-from substrate.messages import Accepted, Done, Durable, Enqueue, GenerationBegun, Snapshot, Withheld
+from substrate.messages import (
+    Accepted,
+    Done,
+    Durable,
+    Enqueue,
+    GenerationBegun,
+    Refused,
+    ResetDeployment,
+    Snapshot,
+    Withheld,
+)
 from substrate.messages import Committed as Visible
 from waypost.acting import ActorEnded, Ref
 from waypost.host.clock import SystemClock
@@ -201,23 +212,53 @@ def test_a_bad_frame_costs_one_generation_and_nothing_else(deployment: Deploymen
     deployment.enqueue(1)
 
 
+def test_a_child_that_can_not_be_started_is_tried_again_and_again(deployment: Deployment) -> None:
+    """It is nobody's crash: each time with the reason, each time a little later; mail is accepted."""
+    deployment.start(("/etc/passwd",))
+    for generation in (1, 2, 3, 4):
+        assert deployment.until("backing-off", "Permission denied").generation == generation
+    deployment.enqueue(1)
+
+
 @pytest.mark.parametrize(
     ("prefix", "reason"),
-    [
-        (("/etc/passwd",), "Permission denied"),
-        (plain("raise SystemExit(3)"), "exit status 3"),
-        (plain("pass"), "exit status 0"),
-    ],
-    ids=["no program", "fails", "leaves"],
+    [(plain("import sys; sys.exit('no such flour')"), "exit status 1"), (plain("pass"), "exit status 0")],
+    ids=["fails", "leaves"],
 )
-def test_a_child_that_never_gets_ready_is_tried_again_and_again(
+def test_children_that_end_again_and_again_latch_the_deployment_until_it_is_reset(
     deployment: Deployment, prefix: tuple[str, ...], reason: str
 ) -> None:
-    """Each time with a reason, each time a little later; mail is accepted."""
-    deployment.start(prefix)
-    for generation in (1, 2, 3):
+    """No third try follows, not by another host either; mail is accepted throughout, and the next command is named."""
+    supervisor = deployment.start(prefix)
+    for generation in (1, 2):
         assert deployment.until("backing-off", reason).generation == generation
+    down = deployment.until("down", "`waypost reset orders`")
+    assert (down.code, down.generation) == ("crash-looping", 3)
+    assert f"3 exits within 60 s, the last one: {reason}" in down.reason
+    assert down.exited is not None
+    assert (down.exited.generation, "no such flour" in down.exited.reason.stderr) == (3, reason == "exit status 1")
     deployment.enqueue(1)
+    request(supervisor, Stop(), timeout=PATIENCE)
+    supervisor.stop(timeout=PATIENCE)
+    again = deployment.start(scripted(SERVE))
+    assert deployment.until("down").code == "crash-looping"
+    assert request(again, Describe(), timeout=PATIENCE).pid is None
+    deployment.enqueue(2)
+    assert isinstance(request(again, Forward(ResetDeployment("ann")), timeout=PATIENCE), Done)
+    assert deployment.until("running").generation == 4
+    refused = request(again, Forward(ResetDeployment("ann")), timeout=PATIENCE)
+    assert isinstance(refused, Refused)
+    assert refused.code == "not-latched"
+
+
+def test_an_actor_that_fails_while_it_is_latched_changes_nothing_about_it(deployment: Deployment) -> None:
+    """One for all, and no child: the latch is in the repository."""
+    deployment.start(plain("pass"))
+    deployment.until("down", "`waypost reset")
+    break_(DispatchActor)
+    deployment.until("starting", "dispatch failed")
+    assert deployment.until("down").code == "crash-looping"
+    assert not deployment.wires.pids
 
 
 def test_a_child_that_hangs_before_ready_is_evicted(deployment: Deployment) -> None:

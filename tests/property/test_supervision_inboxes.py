@@ -5,22 +5,24 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.describing import ExitReason
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
 from actors.logic.supervisor_effects import EndChild, Hire, LaunchChild, Pass, Up
-from actors.logic.supervisor_states import Down, Ending, Stopped, crew_of
+from actors.logic.supervisor_effects import Gone as GoneFrom
+from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
 from actors.messages import (
     ChannelViolated,
     ChildExited,
     ChildReady,
-    ExitReason,
+    ExitCounted,
     Forward,
     Role,
     Start,
     Stop,
     WakeAt,
 )
-from substrate.messages import BeginGeneration, Done, Outcome, Snapshot
+from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, ResetDeployment, Snapshot
 from waypost.acting import ActorEnded, Asked, Halt, Reply
 from waypost.model.ids import Generation
 from waypost.model.times import Now
@@ -81,6 +83,10 @@ class World:
         self.generation = 3
         self.answered: list[int] = []
         self.ups: list[int] = []
+        self.latch: Latch | None = None
+        """What the repository says."""
+        self.unsure: list[ExitCounted] = []
+        """What dispatch will have counted."""
 
     def tell(self, message: Any) -> None:
         """Give the supervisor a message and do what it wants."""
@@ -96,6 +102,7 @@ class World:
                 assert effect.role not in {*self.present, *self.given_up}, "two of one role at once"
                 self.present[effect.role] = effect.incarnation
             case LaunchChild():
+                assert self.latch is None, "a child under a latch"
                 assert self.process is None, "two children at once"
                 assert self.present[Role.CHILD] == self.generation, "a child before its generation"
                 self.process = Generation(self.present[Role.CHILD])
@@ -105,6 +112,9 @@ class World:
             case Up(generation):
                 assert self.process == generation
                 self.ups.append(generation)
+            case GoneFrom(generation, unexpected):
+                if unexpected:
+                    self.unsure.append(ExitCounted(generation=generation, runs=()))
             case WakeAt():
                 self.wakes.append(effect)
             case Reply():
@@ -120,9 +130,20 @@ class World:
         match what:
             case "open":
                 value: Any = Snapshot(
-                    position=0, repository="r", generation=Generation(self.generation), runs=(), queue=(), outbox=()
+                    position=0,
+                    repository="r",
+                    generation=Generation(self.generation),
+                    runs=(),
+                    queue=(),
+                    outbox=(),
+                    latch=self.latch,
                 )
+            case LatchDeployment(detail=detail):
+                value = self.latch = Latch(at="2026-11-29T08:00:00.000Z", detail=detail)
+            case ResetDeployment():
+                value, self.latch = None, None
             case BeginGeneration():
+                assert self.latch is None, "a generation under a latch"
                 self.generation += 1
                 value = Generation(self.generation)
             case _:
@@ -134,6 +155,8 @@ class World:
         incarnation = self.present.pop(role)
         if role is Role.SUBSTRATE:
             self.questions.clear()
+        if role is Role.DISPATCH:
+            self.unsure.clear()
         if role is Role.CHILD:
             self.process = None  # an actor that ends takes its process along
         self.tell(ActorEnded(f"orders/{role}", incarnation, failure))
@@ -158,6 +181,10 @@ class World:
                 self.tell(ChannelViolated(self.process, "bad frame"))
             case "exit" if self.process is not None:
                 self.exit()
+            case "count" if self.unsure:
+                self.tell(self.unsure.pop(0))
+            case "reset":
+                self.tell(Asked(200 + number, Forward(ResetDeployment("ann"))))
             case "fail" if self.present:
                 self.leave(sorted(self.present)[number % len(self.present)], "boom")
             case "end" if isinstance(self.state, Ending):
@@ -193,7 +220,9 @@ ACTS = st.lists(
                 *["answer"] * 4,
                 *["ready"] * 3,
                 "violate",
-                "exit",
+                *["exit"] * 3,
+                *["count"] * 3,
+                "reset",
                 "fail",
                 *["end"] * 5,
                 "wake",
@@ -215,6 +244,9 @@ def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[
     for what, number in acts:
         world.act(what, number)
         assert set(crew_of(world.state)) >= set(world.present)
+        if isinstance(world.state, CrashLooping):
+            assert world.latch == world.state.latch
+            assert world.process is None
     world.tell(Asked(8, Stop()))
     while isinstance(world.state, Ending):
         head = world.state.left[0]
@@ -223,3 +255,32 @@ def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[
     assert 8 in world.answered
     assert world.process is None
     assert not world.state.books.asked
+
+
+LIVES = st.lists(st.sampled_from(["dies at once", "dies late", "lives"]), min_size=1, max_size=25)
+
+
+@given(LIVES)
+def test_whoever_ends_too_often_gets_no_other_child_and_whoever_does_not_always_does(lives: list[str]) -> None:
+    """Held against the rule as it is written: three in 60 s, or ten without 60 s of running; pauses don't count."""
+    world, limits = World(), supervision.LIMITS
+    world.tell(Start())
+    clock, exits, often = 0.0, list[float](), False
+    for life in lives:
+        while world.questions:
+            world.answer()
+        assert world.process is not None
+        world.tell(ChildReady(world.process, 7, CODE, ""))
+        seconds = {"dies at once": 0.5, "dies late": 45.0, "lives": 75.0}[life]
+        world.now, clock = Now(world.now.wall, world.now.mono + seconds), clock + seconds
+        exits = [clock] if seconds >= limits.stable_after else [*exits, clock]
+        often = sum(clock - at <= limits.crash_window for at in exits) >= 3 or len(exits) >= 10
+        world.exit()
+        world.tell(world.unsure.pop())
+        if often:
+            break
+        world.now = Now(world.now.wall, world.wakes[-1].mono)
+        world.tell(world.wakes[-1].message)
+    while world.questions:
+        world.answer()
+    assert (world.latch is not None) == often == isinstance(world.state, CrashLooping)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.describing import ExitReason
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import PATIENCE, last_lines
 from actors.logic.child_states import (
@@ -32,7 +33,6 @@ from actors.messages import (
     ChannelViolated,
     ChildExited,
     ChildReady,
-    ExitReason,
     Launch,
     Peers,
     ProcessEnded,
@@ -81,7 +81,7 @@ ALIVE = (GREETING, TALKING, BUSY, LEAVING, KILLED)
 
 def exited(following: Next[Any]) -> ExitReason:
     """The reason in the one ChildExited of these effects, which are its last words."""
-    told, halt = following.effects
+    told, *_, halt = following.effects
     assert halt == Halt()
     assert isinstance(told, ToParent)
     assert isinstance(told.message, ChildExited)
@@ -294,6 +294,9 @@ def test_what_a_leaving_child_says_does_not_count() -> None:
     ("ended", "words"),
     [
         (ProcessEnded(0, signalled=False), "exit status 0"),
+        (ProcessEnded(3, signalled=False, starved=True), "exit status 3"),
+        (ProcessEnded(70, signalled=False), "exit status 70 (EX_SOFTWARE)"),
+        (ProcessEnded(15, signalled=True, starved=True), "ended by SIGTERM"),
         (ProcessEnded(9, signalled=True), "ended by SIGKILL"),
         (ProcessEnded(63, signalled=True), "ended by signal 63"),
         (ProcessEnded(None, signalled=False), "ended; its exit status went to somebody else"),
@@ -304,6 +307,21 @@ def test_an_exit_is_reported_once_with_its_reason(state: Any, ended: ProcessEnde
     following = step(state, ended)
     assert following.state == Gone()
     assert str(exited(following)) == words
+
+
+@pytest.mark.parametrize("state", ALIVE, ids=name)
+def test_out_of_memory_is_said_where_the_kernel_counts_it_and_we_have_not_killed(state: Any) -> None:
+    """Its killer sends SIGKILL; and one of ours would be taken for that, had somebody else run out at that moment."""
+    starved = exited(step(state, ProcessEnded(9, signalled=True, starved=True)))
+    assert starved.starved != isinstance(state, Killed)
+    assert ("out of memory" in str(starved)) == starved.starved
+
+
+@pytest.mark.parametrize("state", ALIVE, ids=name)
+def test_the_end_is_noted_among_the_childs_own_words(state: Any) -> None:
+    """Whoever reads its log sees where one child ended and the next began."""
+    effects = step(state, ProcessEnded(3, signalled=False)).effects
+    assert Log(b"-- generation 3: exit status 3 --\n") in effects
 
 
 @pytest.mark.parametrize("label", MESSAGES)

@@ -4,7 +4,8 @@ from typing import cast
 
 import pytest
 
-from actors.messages import DeploymentSpec, Description, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from actors.describing import Description
+from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host.errors import AllDown, HostBroke

@@ -1,6 +1,7 @@
 """The live timeline: one line for what was seen, none twice, and nothing of a stranger's in it but text."""
 
-from actors.messages import Description, Seen, SeenProgress, SeenQueued, StateChanged
+from actors.describing import Description
+from actors.messages import Seen, SeenProgress, SeenQueued, StateChanged
 from substrate.messages import Recorded
 from waypost.host.timeline import Narrate, Say, TimelineActor, Watching, advance, short
 from waypost.model import events as ev

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from actors.logic.supervisor_effects import Dismiss, Enlist, EnlistOutsiders, Hire, LaunchChild, OpenRepository, Pass
-from actors.logic.supervisor_states import Again, Early, Ending, Held, Lifting, Opening, Raising, describe
+from actors.logic.supervisor_states import Again, Early, Ending, Held, Lifting, Opening, Raising
+from actors.logic.supervisor_words import describe
 from actors.messages import Forward, Role
 from substrate.messages import BeginGeneration, Done, Outcome, Refused, ResumeDeployment, Withheld
 from waypost.acting import Asked, Reply

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.describing import Description, ExitReason
 from actors.errors import ActorsError
 from actors.logic.supervisor import EARLY
 from actors.logic.supervisor_effects import (
@@ -38,15 +39,13 @@ from actors.logic.supervisor_states import (
     Running,
     Starting,
     Unmanned,
-    describe,
 )
+from actors.logic.supervisor_words import describe
 from actors.messages import (
     ChannelViolated,
     ChildExited,
     ChildReady,
     Describe,
-    Description,
-    ExitReason,
     Forward,
     Role,
     Start,
@@ -63,6 +62,7 @@ from waypost.testing.supervision import (
     BACKING_OFF,
     BOOKS,
     CODE,
+    COUNTED,
     DIED,
     DISMISSING,
     DOWN,
@@ -120,7 +120,7 @@ def test_an_open_repository_gets_its_crew_and_a_generation_before_any_child() ->
 def test_a_durable_generation_is_followed_by_its_child() -> None:
     """It is launched with a deadline by which it has to say hello."""
     following = step(RAISING, Outcome(RAISED, Done(1, Generation(4))))
-    assert following.state == Starting(replace(BOOKS, last=11, generation=Generation(4)), 11)
+    assert following.state == Starting(replace(BOOKS, last=11, generation=Generation(4), launched=100.0), 11)
     assert without_news(following) == (
         Hire(Role.CHILD, 4),
         LaunchChild(),
@@ -166,9 +166,10 @@ def test_a_child_that_is_not_ready_in_time_is_evicted() -> None:
 
 def test_an_exit_is_told_to_dispatch_and_followed_by_a_back_off() -> None:
     """Exit code 0 is no success either: nobody asked the child to leave."""
-    following = step(RUNNING, ChildExited(Generation(3), ExitReason(status=0)))
+    exited = step(RUNNING, ChildExited(Generation(3), ExitReason(status=0)))
+    assert without_news(exited) == (Gone(Generation(3), unexpected=True, reason="exit status 0"),)
+    following = step(exited.state, COUNTED)
     assert isinstance(following.state, BackingOff)
-    assert following.effects[0] == Gone(Generation(3), unexpected=True)
     assert WakeAt(Woken(following.state.wake), mono=101.0) in following.effects
     assert following.state.until == 1_001_000
 
@@ -178,24 +179,6 @@ def test_an_exit_before_ready_says_nothing_to_dispatch() -> None:
     following = step(STARTING, DIED)
     assert isinstance(following.state, BackingOff)
     assert not [effect for effect in following.effects if isinstance(effect, Gone)]
-
-
-def test_back_off_doubles_up_to_its_cap() -> None:
-    """1, 2, 4, 8, 16, 30, 30 seconds: a child that can't live costs little."""
-    state, delays = STARTING, list[float]()
-    for _ in range(7):
-        following = step(state, DIED)
-        (wake,) = [effect for effect in following.effects if isinstance(effect, WakeAt)]
-        delays.append((wake.mono or 0.0) - NOW.mono)
-        state = replace(STARTING, books=following.state.books)
-    assert delays == [1, 2, 4, 8, 16, 30, 30]
-
-
-@pytest.mark.parametrize(("since", "exits"), [(100.0 - 60.0, 1), (100.0 - 59.9, 6)])
-def test_a_stable_minute_forgives_earlier_exits(since, exits) -> None:
-    """60 s of running reset the back-off; a moment less doesn't."""
-    running = Running(replace(BOOKS, exits=5), 77, since)
-    assert step(running, DIED).state.books.exits == exits
 
 
 def test_after_the_back_off_comes_a_new_generation() -> None:
@@ -208,11 +191,13 @@ def test_after_the_back_off_comes_a_new_generation() -> None:
 def test_a_violation_takes_the_child_out_of_use_at_once() -> None:
     """Dispatch stops relying on it before the process is gone; the next child waits for its exit."""
     following = step(RUNNING, ChannelViolated(Generation(3), "frame 7: it isn't authentic"))
-    assert without_news(following) == (Gone(Generation(3), unexpected=True),)
-    assert following.state == Evicting(BOOKS, "frame 7: it isn't authentic")
-    after = step(following.state, DIED)
-    assert isinstance(after.state, BackingOff)
-    assert after.state.reason == "frame 7: it isn't authentic"
+    why = "frame 7: it isn't authentic"
+    assert without_news(following) == (Gone(Generation(3), unexpected=True, reason=why),)
+    assert following.state == Evicting(BOOKS, why)
+    one, other = step(step(following.state, DIED).state, COUNTED), step(step(following.state, COUNTED).state, DIED)
+    assert one.state == other.state
+    assert isinstance(one.state, BackingOff)
+    assert one.state.reason == why
 
 
 @pytest.mark.parametrize("state", [STARTING, RUNNING, EVICTING, DISMISSING], ids=lambda s: type(s).__name__)

@@ -14,7 +14,8 @@ from typing import Self
 
 import pykka
 
-from actors.messages import Description, StateChanged
+from actors.describing import Description
+from actors.messages import StateChanged
 from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.keys import SigningKey

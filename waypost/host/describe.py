@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,7 @@ from waypost.host.code_file import FileTree
 from waypost.host.code_folder import FolderTree
 from waypost.host.code_source import Source
 from waypost.host.errors import BadWorkflow, Taken
+from waypost.host.isolation import NONE, Isolation
 from waypost.host.materialise import staged
 from waypost.model import declaration
 from waypost.model.code import Deployed, Files, deployed
@@ -72,12 +73,17 @@ class Described:
 
 
 def describe_all(
-    files: Iterable[Path], *, timeout: float, environment: Mapping[str, str], data: Path | None = None
+    files: Iterable[Path],
+    *,
+    timeout: float,
+    environment: Mapping[str, str],
+    data: Path | None = None,
+    isolation: Isolation = NONE,
 ) -> tuple[Described, ...]:
     """Describe every file, in order, as ``describe`` does. Raises BadWorkflow, Taken."""
     found: list[Described] = []
     for file in files:
-        one = describe(file, timeout=timeout, environment=environment, data=data)
+        one = describe(file, timeout=timeout, environment=environment, data=data, isolation=isolation)
         refuse_taken(one, found)
         found.append(one)
     return tuple(found)
@@ -94,10 +100,18 @@ def refuse_taken(one: Described, others: Iterable[Described]) -> None:
                 raise Taken(what, mine, other.spec.file, one.spec.file)
 
 
-def describe(place: Path, *, timeout: float, environment: Mapping[str, str], data: Path | None = None) -> Described:
+def describe(
+    place: Path,
+    *,
+    timeout: float,
+    environment: Mapping[str, str],
+    data: Path | None = None,
+    isolation: Isolation = NONE,
+) -> Described:
     """Find the tree of code of a file, or of a folder, and ask a child what is declared in it.
 
-    ``timeout`` is in seconds, for each time that it is asked; ``data`` is a data directory that is no part of the tree.
+    ``timeout`` is in seconds, for each time that it is asked; ``data`` is a data directory that is no part of the tree;
+    ``isolation`` is the child's: what is imported here is the code that runs there.
     Raises BadWorkflow with the child's reason, and the line it names; NoGit, GitFailed.
     """
     tree: Tree = FolderTree(place, data) if place.is_dir() else FileTree(place)
@@ -105,7 +119,7 @@ def describe(place: Path, *, timeout: float, environment: Mapping[str, str], dat
     for _ in range(_TRIALS):
         sizes = tree.paths(listed, modules)
         files = tree.source.read(sizes)
-        answer = ask(str(place), files, tree.entry, timeout=timeout, environment=environment)
+        answer = ask(str(place), files, tree.entry, timeout=timeout, environment=environment, isolation=isolation)
         if isinstance(answer, declaration.Description):
             if answer.workflow.files == listed:
                 return described(str(place), files, answer)
@@ -118,11 +132,19 @@ def describe(place: Path, *, timeout: float, environment: Mapping[str, str], dat
 
 
 def ask(
-    shown: str, files: Files, entry: str, *, timeout: float, environment: Mapping[str, str]
+    shown: str,
+    files: Files,
+    entry: str,
+    *,
+    timeout: float,
+    environment: Mapping[str, str],
+    isolation: Isolation = NONE,
 ) -> declaration.Description | declaration.NotDescribed:
     """One child's answer about one tree of code; paths in it are those in the tree. Raises BadWorkflow."""
     with staged(files) as folder:
-        return _within(folder, _answer(shown, folder, entry, timeout, environment))
+        # "=", as a file's name may begin with a dash.
+        boxed = isolation.arguments(str(folder))
+        return _within(folder, _answer(shown, folder, (*boxed, f"--describe={folder / entry}"), timeout, environment))
 
 
 def described(shown: str, files: Files, answer: declaration.Description) -> Described:
@@ -164,10 +186,9 @@ def _within(
 
 
 def _answer(
-    shown: str, folder: Path, entry: str, timeout: float, environment: Mapping[str, str]
+    shown: str, folder: Path, arguments: Sequence[str], timeout: float, environment: Mapping[str, str]
 ) -> declaration.Description | declaration.NotDescribed:
-    # "=", as a file's name may begin with a dash.
-    child_options = ("--parent", str(os.getpid()), f"--tree={folder}", f"--describe={folder / entry}")
+    child_options = ("--parent", str(os.getpid()), f"--tree={folder}", *arguments)
     command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", *child_options)
     kept = {name: environment[name] for name in AS_THE_HOST if name in environment}
     with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's

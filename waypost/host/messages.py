@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from actors.messages import DeploymentSpec, Description, StateChanged, Woken
+from actors.describing import Description
+from actors.messages import DeploymentSpec, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked
 from waypost.host.spool import Spooled

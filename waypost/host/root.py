@@ -9,7 +9,8 @@ from typing import Any
 import pykka
 
 from actors.child_process import ChildCommand
-from actors.messages import Description, WakeAt
+from actors.describing import Description
+from actors.messages import WakeAt
 from actors.supervisor import SupervisorActor
 from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog

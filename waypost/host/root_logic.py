@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from actors.messages import DeploymentSpec, Description, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from actors.describing import Description
+from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from waypost.acting import ActorEnded, Asked, Next, Ref, Reply, Tell
 from waypost.host.errors import AllDown, HostBroke, HostError
 from waypost.host.messages import (

@@ -22,6 +22,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     backoff_first: float = 1.0
     backoff_cap: float = 30.0
     stable_after: float = 60.0
+    """Of running, after which earlier exits are forgotten."""
+    crash_exits: int = 3
+    """Unexpected exits within ``crash_window`` that latch the deployment as ``crash-looping``."""
+    crash_window: float = 60.0
+    """Seconds in which there was a child; pauses don't count."""
+    crash_total: int = 10
+    """Unexpected exits without a stable time between them that latch it, too."""
     actor_failures: int = 3
     """One-for-all restarts within ``actor_window`` that latch the deployment as ``host-fault``."""
     actor_window: float = 60.0

@@ -3,11 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+from actors.describing import ExitReason
 from actors.logic.supervisor import advance
+from actors.logic.supervisor_crashes import Crashes
 from actors.logic.supervisor_states import (
     Again,
     BackingOff,
     Books,
+    Counting,
+    CrashLooping,
     Dismissing,
     Down,
     Early,
@@ -15,11 +19,13 @@ from actors.logic.supervisor_states import (
     Evicting,
     Held,
     Idle,
+    Latching,
     Lifting,
     Lost,
     Opening,
     Over,
     Raising,
+    Resetting,
     Running,
     Setup,
     Starting,
@@ -32,14 +38,24 @@ from actors.messages import (
     ChildReady,
     DeploymentSpec,
     Describe,
-    ExitReason,
+    ExitCounted,
     Forward,
     Role,
     Start,
     Stop,
     Woken,
 )
-from substrate.messages import Done, Enqueue, Outcome, Refused, ResumeDeployment, Snapshot, Withheld
+from substrate.messages import (
+    Done,
+    Enqueue,
+    Latch,
+    Outcome,
+    Refused,
+    ResetDeployment,
+    ResumeDeployment,
+    Snapshot,
+    Withheld,
+)
 from waypost.acting import ActorEnded, Asked, Next
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
@@ -75,9 +91,10 @@ LIFTED = 8
 """Correlation under which the sample supervisor has passed on that it may go on."""
 RAISED = 9
 """Correlation under which the sample supervisor has asked for a generation."""
-BOOKS = Books(last=TOKEN, incarnation=1, broadcaster=1, generation=Generation(3))
+BOOKS = Books(last=TOKEN, incarnation=1, broadcaster=1, generation=Generation(3), launched=85.0)
 SNAPSHOT = Snapshot(position=0, repository="r", generation=Generation(3), runs=(), queue=(), outbox=())
 MAIL = Enqueue(b"mail")
+LATCHED = Latch(at="2026-11-29T08:00:00.000Z", detail="3 exits within 60 s, the last one: ended by SIGKILL")
 DIED = ChildExited(Generation(3), ExitReason(signal="SIGKILL"))
 YOUNGEST_FIRST = (Role.CHILD, Role.SCHEDULER, Role.DISPATCH, Role.BROADCASTER, Role.SUBSTRATE)
 
@@ -92,9 +109,11 @@ def ended(role: str, *, failure: str | None = "boom", incarnation: int = 1, depl
     return ActorEnded(f"{deployment}/{role}", incarnation, failure)
 
 
-def step(state: Any, message: Any, *, now: Now = NOW) -> Next[Any]:  # Any: a test knows which state it expects
+def step(
+    state: Any, message: Any, *, now: Now = NOW, setup: Setup = SETUP
+) -> Next[Any]:  # Any: a test knows which state it expects
     """Advance the sample supervisor."""
-    return advance(SETUP, state, message, now)
+    return advance(setup, state, message, now)
 
 
 IDLE = Idle(BOOKS, (Early(1, MAIL),))
@@ -102,16 +121,27 @@ OPENING = Opening(BOOKS, TOKEN)
 RAISING = Raising(BOOKS, RAISED)
 STARTING = Starting(BOOKS, TOKEN)
 RUNNING = Running(BOOKS, pid=77, since=90.0)
+COUNTED = ExitCounted(generation=Generation(3), runs=())
 EVICTING = Evicting(BOOKS, "bad frame")
+EVICTING_COUNTED = Evicting(BOOKS, "bad frame", COUNTED)
+COUNTING = Counting(BOOKS, "ended by SIGKILL", 10.0)
+BRINK = replace(COUNTING, books=replace(BOOKS, crashes=Crashes((20.0, 10.0), 2)))
+"""After two exits: the third one latches."""
 DISMISSING = Dismissing(BOOKS, "code-changed", "run it again")
 BACKING_OFF = BackingOff(BOOKS, TOKEN, 1_001_000, "ended by SIGKILL")
+LATCHING = Latching(BOOKS, TOKEN, LATCHED.detail)
+CRASH_LOOPING = CrashLooping(BOOKS, LATCHED)
+RESETTING = Resetting(replace(BOOKS, asked={LIFTED: 6}), LATCHED, LIFTED)
 UNMANNED = Unmanned(BOOKS, "code-changed", "run it again")
 HELD = Held(BOOKS, "restore")
 LIFTING = Lifting(replace(BOOKS, asked={LIFTED: 6}), "restore", LIFTED)
 STOPPED = Stopped(BOOKS)
 DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
 
-OPEN = (RAISING, STARTING, RUNNING, EVICTING, DISMISSING, BACKING_OFF, UNMANNED, HELD, LIFTING)
+OPEN = (
+    *(RAISING, STARTING, RUNNING, EVICTING, EVICTING_COUNTED, DISMISSING, COUNTING, BRINK, BACKING_OFF),
+    *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING),
+)
 """States in which the repository is open."""
 STATES = (
     IDLE,
@@ -133,9 +163,14 @@ MESSAGES: dict[str, Any] = {
     "Forward": Forward(MAIL),
     "opened": Outcome(TOKEN, Done(0, SNAPSHOT)),
     "opened, held": Outcome(TOKEN, Done(0, replace(SNAPSHOT, held="restore"))),
+    "opened, latched": Outcome(TOKEN, Done(0, replace(SNAPSHOT, latch=LATCHED))),
     "opening refused": Outcome(TOKEN, Refused("damaged", "flush 7 is missing")),
     "opening withheld": Outcome(TOKEN, Withheld("no space")),
     "resume": Asked(5, Forward(ResumeDeployment("ann"))),
+    "reset": Asked(5, Forward(ResetDeployment("ann"))),
+    "latched": Outcome(TOKEN, Done(1, LATCHED)),
+    "runs failed, others left": Outcome(TOKEN, Done(1, None)),
+    "exit counted": COUNTED,
     "lifted": Outcome(LIFTED, Done(1, None)),
     "lifting withheld": Outcome(LIFTED, Withheld("no space")),
     "raised": Outcome(RAISED, Done(1, Generation(4))),

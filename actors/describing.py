@@ -1,0 +1,85 @@
+"""How a deployment is, and how a child of it ended: what its supervisor tells whoever asks.
+
+Records only; part of ``actors.messages``, which carry them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from waypost.model.ids import Deployment, Generation
+
+SYSEXITS = {
+    64: "EX_USAGE",
+    65: "EX_DATAERR",
+    66: "EX_NOINPUT",
+    67: "EX_NOUSER",
+    68: "EX_NOHOST",
+    69: "EX_UNAVAILABLE",
+    70: "EX_SOFTWARE",
+    71: "EX_OSERR",
+    72: "EX_OSFILE",
+    73: "EX_CANTCREAT",
+    74: "EX_IOERR",
+    75: "EX_TEMPFAIL",
+    76: "EX_PROTOCOL",
+    77: "EX_NOPERM",
+    78: "EX_CONFIG",
+}
+"""Exit statuses that have a name (sysexits.h)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitReason:
+    """How a child ended: exit status or signal by name; ``failure``: why it never began, or why the host ended it.
+
+    ``blame``: whose doing it was. ``stderr``: the last lines that the child wrote there, made safe to show.
+    """
+
+    blame: Literal["child", "host"] = "child"
+    status: int | None = None
+    signal: str = ""
+    starved: bool = False
+    """Whether the kernel says that it has ended somebody here for want of memory in that time."""
+    failure: str = ""
+    stderr: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One line for people."""
+        if self.failure:
+            return self.failure
+        if self.signal:
+            return f"ended by {self.signal}" + (": out of memory, as the kernel counts it" if self.starved else "")
+        name = SYSEXITS.get(self.status or 0, "")
+        return f"exit status {self.status}" + (f" ({name})" if name else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A child that ended unasked: when (Unix ms), ``why`` in words, and how the process did."""
+
+    generation: Generation
+    at: int
+    why: str
+    reason: ExitReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """How a deployment is. ``reason`` says why it is down or backing off; ``until`` is Unix ms.
+
+    ``code``: the reason for programs, where it is down: ``crash-looping``, ``host-fault``, ``storage-failed``,
+    ``damaged``, ``code-changed``, or as opening was refused; ``since`` is known where it is in the repository (ISO 8601).
+    ``exited``: the last child that ended unasked.
+    """
+
+    name: Deployment
+    address: str
+    state: str
+    reason: str
+    generation: Generation
+    pid: int | None
+    until: int | None
+    isolation: str
+    code: str = ""
+    since: str = ""
+    exited: Exited | None = None

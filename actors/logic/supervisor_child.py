@@ -1,0 +1,170 @@
+"""A deployment's child: a durable generation, a child of it, its end, and what follows: a pause, or the latch.
+
+A child that ends unasked is charged once, when its process is gone, however it was found out. Those that end too often
+latch the deployment: it is made durable that no host starts another one, before anybody is told so. Pure.
+"""
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from actors.describing import Exited, ExitReason
+from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
+from actors.logic.supervisor_effects import EndChild, Gone, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_states import (
+    BackingOff,
+    Books,
+    Counting,
+    CrashLooping,
+    Dismissing,
+    Evicting,
+    Latching,
+    Raising,
+    Running,
+    Setup,
+    Starting,
+    State,
+    Unmanned,
+)
+from actors.messages import ChannelViolated, ChildExited, ChildReady, ExitCounted, Role, Start, Terminate, WakeAt, Woken
+from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, Refused, Withheld
+from waypost.acting import Next
+from waypost.model.times import Now
+
+Internal: TypeAlias = Start | ChildReady | ChildExited | ChannelViolated | ExitCounted | Woken | Outcome
+
+
+def settled(setup: Setup, state: State, now: Now) -> State:
+    """The state as time alone makes it: after a stable time of running, earlier exits are forgotten."""
+    if not isinstance(state, Running) or state.books.crashes == NONE:
+        return state
+    stable = now.mono - state.since >= setup.limits.stable_after
+    return replace(state, books=replace(state.books, crashes=NONE)) if stable else state
+
+
+def raise_child(books: Books) -> Next[State]:
+    """Begin a generation; its child follows once that is durable."""
+    books = replace(books, last=books.last + 1)
+    return Next(Raising(books, books.last), (Pass(books.last, BeginGeneration()),))
+
+
+def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[State]:
+    """The generation is durable, or couldn't be written: then a little later."""
+    match message:
+        case Outcome(state.raised, Done(value=generation)):
+            books = replace(state.books, last=state.books.last + 1, generation=generation, launched=now.mono)
+            wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
+            return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+        case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
+            books = replace(state.books, crashes=excuse(state.books.crashes))
+            return _back_off(setup, books, f"no new generation could be begun: {why}", now)
+        case _:
+            return Next(state)
+
+
+def starting(setup: Setup, state: Starting, message: Internal, now: Now) -> Next[State]:
+    """The child says hello, or ends, or is too late. It was given no run, so none is charged."""
+    generation = state.books.generation
+    nobody = ExitCounted(generation=generation, runs=())
+    match message:
+        case ChildReady(of, pid, code, error) if of == generation:
+            if error or code == setup.spec.code:
+                return Next(Running(state.books, pid, now.mono, error), (Up(generation, error),))
+            why = f"{setup.spec.file} was changed on disk; run `waypost run {setup.spec.file}` again"
+            return Next(Dismissing(state.books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
+        case ChildExited(of, reason) if of == generation:
+            return _exited(setup, state.books, str(reason), reason, nobody, now)
+        case ChannelViolated(of, why) if of == generation:
+            return Next(Evicting(state.books, why, nobody))
+        case Woken(state.deadline):
+            why = f"not ready within {setup.limits.ready_deadline:g} s"
+            return Next(Evicting(state.books, why, nobody), (EndChild(Terminate(why)),))
+        case _:
+            return Next(state)
+
+
+def running(setup: Setup, state: Running, message: Internal, now: Now) -> Next[State]:
+    """The child ends, or breaks the protocol: dispatch is told, and then says against whom that counts."""
+    generation = state.books.generation
+    match message:
+        case ChildExited(of, reason) if of == generation:
+            following = _exited(setup, state.books, str(reason), reason, None, now)
+            gone = Gone(generation, unexpected=reason.blame == "child", reason=str(reason))
+            return Next(following.state, (gone, *following.effects))
+        case ChannelViolated(of, why) if of == generation:
+            return Next(Evicting(state.books, why), (Gone(generation, unexpected=True, reason=why),))
+        case _:
+            return Next(state)
+
+
+def leaving(setup: Setup, state: Evicting | Dismissing, message: Internal, now: Now) -> Next[State]:
+    """The child that had to go is gone."""
+    match message:
+        case ChildExited(of, reason) if of == state.books.generation:
+            if isinstance(state, Evicting):
+                return _exited(setup, state.books, state.reason, replace(reason, blame="child"), state.counted, now)
+            return Next(Unmanned(state.books, state.reason, state.message))
+        case ExitCounted() if isinstance(state, Evicting) and message.generation == state.books.generation:
+            return Next(replace(state, counted=message))
+        case _:
+            return Next(state)
+
+
+def counting(setup: Setup, state: Counting, message: Internal, now: Now) -> Next[State]:
+    """It is durable against whom the exit counts."""
+    match message:
+        case ExitCounted() if message.generation == state.books.generation:
+            return _charged(setup, state, message, now)
+        case _:
+            return Next(state)
+
+
+def latching(setup: Setup, state: Latching, message: Internal, now: Now) -> Next[State]:
+    """The latch is durable; or some runs have failed, and others are left; or it couldn't be written yet."""
+    match message:
+        case Outcome(state.latched, Done(value=Latch() as latch)):
+            return Next(CrashLooping(state.books, latch))
+        case Outcome(state.latched, Done()):
+            return _latch(setup, state.books, state.detail)
+        case Outcome(state.latched, Refused() | Withheld()):
+            books = replace(state.books, last=state.books.last + 1)
+            wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
+            return Next(Latching(books, books.last, state.detail), (wake,))
+        case Woken(state.latched):
+            return _latch(setup, state.books, state.detail)
+        case _:
+            return Next(state)
+
+
+def _exited(
+    setup: Setup, books: Books, why: str, reason: ExitReason, counted: ExitCounted | None, now: Now
+) -> Next[State]:
+    """The child is gone, unasked; where it was the host's doing, nobody is charged."""
+    life = now.mono - books.launched
+    books = replace(books, exited=Exited(books.generation, now.wall, why, reason))
+    if reason.blame == "host":
+        return _back_off(setup, replace(books, crashes=excuse(books.crashes, life)), why, now)
+    state = Counting(books, why, life)
+    return Next(state) if counted is None else _charged(setup, state, counted, now)
+
+
+def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> Next[State]:
+    """Wait for the next child; or it was one too many."""
+    before, after = state.books.crashes, charge(state.books.crashes, state.life, counted)
+    books = replace(state.books, crashes=after)
+    often = loop(after, setup.limits) if len(after.ages) > len(before.ages) else ""
+    if often:
+        return _latch(setup, books, f"{often}, the last one: {state.reason}")
+    return _back_off(setup, books, state.reason, now)
+
+
+def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
+    books = replace(books, last=books.last + 1)
+    latch = LatchDeployment(detail=detail, fail=setup.spec.on_crash_loop == "fail")
+    return Next(Latching(books, books.last, detail), (Pass(books.last, latch),))
+
+
+def _back_off(setup: Setup, books: Books, reason: str, now: Now) -> Next[State]:
+    delay = pause(books.crashes, setup.limits)
+    books = replace(books, last=books.last + 1)
+    state = BackingOff(books, books.last, now.wall + round(delay * 1000), reason)
+    return Next(state, (WakeAt(Woken(books.last), mono=now.mono + delay),))

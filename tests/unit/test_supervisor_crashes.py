@@ -1,0 +1,276 @@
+"""Children that end too often: the pauses between them, the latch, and its reset, arrow by arrow."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actors.describing import ExitReason
+from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
+from actors.logic.supervisor_effects import Announce, Gone, Hire, Pass
+from actors.logic.supervisor_states import (
+    BackingOff,
+    Counting,
+    CrashLooping,
+    Early,
+    Latching,
+    Raising,
+    Resetting,
+    Running,
+    Setup,
+)
+from actors.logic.supervisor_words import describe
+from actors.messages import ChildExited, ExitCounted, Forward, Role, WakeAt, Woken
+from substrate.messages import (
+    BeginGeneration,
+    Done,
+    Interrupted,
+    LatchDeployment,
+    Outcome,
+    Refused,
+    ResetDeployment,
+    Withheld,
+)
+from waypost.acting import Asked, Next, Reply
+from waypost.model.ids import Generation, RunId
+from waypost.testing.supervision import (
+    BOOKS,
+    BRINK,
+    COUNTED,
+    CRASH_LOOPING,
+    DIED,
+    LATCHED,
+    LATCHING,
+    LIFTED,
+    LIMITS,
+    MAIL,
+    NOW,
+    OPEN,
+    OPENING,
+    RESETTING,
+    RUNNING,
+    SETUP,
+    SNAPSHOT,
+    STARTING,
+    TOKEN,
+    ended,
+    step,
+)
+
+RUN = RunId("run_7_00112233445566aa")
+RESET = ResetDeployment("ann")
+
+
+def counted(*, suspect: bool, suspected: bool, beside: int = 0) -> ExitCounted:
+    """One run was charged; before that it was ``suspected``, and now it is a ``suspect``."""
+    run = Interrupted(run=RUN, attempt=1, then="resume", suspect=suspect, suspected=suspected)
+    return ExitCounted(generation=Generation(3), runs=(run,), beside=beside)
+
+
+def without_news(following: Next[Any]) -> tuple[Any, ...]:
+    return tuple(effect for effect in following.effects if not isinstance(effect, Announce))
+
+
+# --- the books -----------------------------------------------------------------------------------------------------
+
+
+def lived(*lives: float) -> Crashes:
+    """After exits of children that lived so long."""
+    crashes = NONE
+    for life in lives:
+        crashes = charge(crashes, life, COUNTED)
+    return crashes
+
+
+@pytest.mark.parametrize(
+    ("lives", "words"),
+    [
+        ((5.0, 5.0), ""),
+        ((500.0, 30.0, 30.0), "3 exits within 60 s"),
+        ((5.0, 30.0, 30.1), ""),
+        ((1.0, 59.0, 0.5, 59.0), "3 exits within 60 s"),
+        ((40.0,) * 9, ""),
+        ((40.0,) * 10, "10 exits without a stable time of 60 s between them"),
+    ],
+)
+def test_three_exits_in_a_minute_of_life_or_ten_without_a_stable_one_are_too_many(lives, words) -> None:
+    """Only time with a child counts: how long the pauses were can't make a loop look like bad luck."""
+    assert loop(lived(*lives), LIMITS) == words
+
+
+def test_pauses_double_up_to_their_cap() -> None:
+    """1, 2, 4, 8, 16, 30, 30 seconds: a child that can't live costs little."""
+    crashes, pauses = NONE, list[float]()
+    for _ in range(7):
+        crashes = excuse(crashes)
+        pauses.append(pause(crashes, LIMITS))
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    assert pause(replace(crashes, tries=10_000), LIMITS) == 30
+
+
+@pytest.mark.parametrize(
+    ("against", "charged"),
+    [
+        (COUNTED, True),
+        (counted(suspect=False, suspected=False), True),
+        (counted(suspect=True, suspected=False), False),
+        (counted(suspect=True, suspected=True), False),
+        (counted(suspect=True, suspected=True, beside=3), False),
+    ],
+    ids=["nobody was driven", "a first time", "it makes a suspect", "a suspect alone", "a suspect, others spared"],
+)
+def test_what_is_a_suspects_to_bear_is_not_the_deployments(against, charged) -> None:
+    """Each such exit brings a run nearer to being set aside, so it ends by itself; the others needn't wait for that."""
+    before = lived(10.0, 10.0)
+    after = charge(before, 10.0, against)
+    assert (len(after.ages) > len(before.ages)) == charged
+    assert (after.tries > before.tries) == charged
+    assert after.ages[:2] == (20.0, 10.0)
+    assert pause(charge(NONE, 1.0, against), LIMITS) == 1.0
+
+
+# --- an exit -------------------------------------------------------------------------------------------------------
+
+
+def test_an_exit_is_counted_before_anything_follows() -> None:
+    """A host that is killed meanwhile finds it in the logs of the runs that were driven."""
+    following = step(RUNNING, DIED)
+    assert isinstance(following.state, Counting)
+    assert without_news(following) == (Gone(Generation(3), unexpected=True, reason="ended by SIGKILL"),)
+    assert step(following.state, ExitCounted(generation=Generation(2), runs=())) == Next(following.state)
+    assert isinstance(step(following.state, COUNTED).state, BackingOff)
+
+
+def test_the_last_exit_stays_on_record() -> None:
+    """Also once the next child is up: whoever looks later is told how the one before ended."""
+    exited = step(RUNNING, ChildExited(Generation(3), ExitReason(status=3, stderr=("boom",)))).state
+    known = describe(SETUP, step(exited, COUNTED).state).exited
+    assert known is not None
+    assert (known.generation, known.at, known.why) == (3, 1_000_000, "exit status 3")
+    assert known.reason.stderr == ("boom",)
+
+
+def test_what_the_host_did_charges_nobody() -> None:
+    """A full disk takes children away as often as it likes: it ends by itself, and latches nothing."""
+    exited = ChildExited(Generation(3), ExitReason(blame="host", signal="SIGKILL", failure="the disk is full"))
+    following = step(replace(RUNNING, books=BRINK.books), exited)
+    assert isinstance(following.state, BackingOff)
+    assert following.effects[0] == Gone(Generation(3), unexpected=False, reason="the disk is full")
+    assert len(following.state.books.crashes.ages) == 2
+
+
+@pytest.mark.parametrize(("since", "known"), [(100.0 - 60.0, NONE), (100.0 - 59.9, BRINK.books.crashes)])
+def test_a_stable_minute_forgives_earlier_exits(since, known) -> None:
+    """60 s of running reset count and pause, whatever ends it then; a moment less doesn't."""
+    running = Running(BRINK.books, 77, since)
+    assert step(running, Asked(1, Forward(MAIL))).state.books.crashes == known
+
+
+# --- the latch -----------------------------------------------------------------------------------------------------
+
+
+def test_one_exit_too_many_is_written_down_before_it_is_true() -> None:
+    """The host may be killed at any moment: what it says is what the next one will find."""
+    following = step(BRINK, COUNTED)
+    detail = "3 exits within 60 s, the last one: ended by SIGKILL"
+    assert following.state == Latching(replace(following.state.books, last=TOKEN + 1), TOKEN + 1, detail)
+    assert without_news(following) == (Pass(TOKEN + 1, LatchDeployment(detail=detail)),)
+    after = step(following.state, Outcome(TOKEN + 1, Done(1, LATCHED)))
+    assert after.state == CrashLooping(following.state.books, LATCHED)
+    described = describe(SETUP, after.state)
+    assert (described.state, described.code) == ("down", "crash-looping")
+    assert "`waypost reset orders`" in described.reason
+
+
+def test_a_child_that_ends_before_it_is_ready_latches_as_well() -> None:
+    """No run was given to it, so there is nobody to count it against, and nobody to wait for."""
+    state = replace(STARTING, books=BRINK.books)
+    assert isinstance(step(state, DIED).state, Latching)
+
+
+def test_where_the_workflow_says_so_its_runs_fail_with_it() -> None:
+    """A portion at a time: as long as the answer isn't the latch, it is asked for again."""
+    setup = Setup(spec=replace(SETUP.spec, on_crash_loop="fail"), limits=LIMITS)
+    asked = [each.what for each in step(BRINK, COUNTED, setup=setup).effects if isinstance(each, Pass)]
+    assert [isinstance(each, LatchDeployment) and each.fail for each in asked] == [True]
+    more = step(LATCHING, Outcome(TOKEN, Done(1, None)), setup=setup)
+    assert isinstance(more.state, Latching)
+    assert without_news(more) == (Pass(TOKEN + 1, LatchDeployment(detail=LATCHED.detail, fail=True)),)
+
+
+@pytest.mark.parametrize("answer", [Withheld("no space"), Refused("x", "no")])
+def test_a_latch_that_can_not_be_written_is_tried_again_and_no_child_started(answer) -> None:
+    """A full disk must not let the loop go on."""
+    waiting = step(LATCHING, Outcome(TOKEN, answer))
+    assert isinstance(waiting.state, Latching)
+    assert without_news(waiting) == (WakeAt(Woken(TOKEN + 1), mono=NOW.mono + LIMITS.backoff_first),)
+    assert without_news(step(waiting.state, Woken(TOKEN))) == ()
+    again = step(waiting.state, Woken(TOKEN + 1))
+    assert without_news(again) == (Pass(TOKEN + 2, LatchDeployment(detail=LATCHED.detail)),)
+
+
+def test_a_repository_that_is_latched_gets_its_crew_and_no_child() -> None:
+    """Mail is accepted, timers fire, what is in the outbox goes out; a host restart is no reset."""
+    following = step(OPENING, Outcome(TOKEN, Done(0, replace(SNAPSHOT, latch=LATCHED))))
+    assert following.state == CrashLooping(replace(BOOKS, broadcaster=2), LATCHED)
+    assert {effect.role for effect in following.effects if isinstance(effect, Hire)} == {
+        Role.BROADCASTER,
+        Role.DISPATCH,
+        Role.SCHEDULER,
+    }
+    assert not [effect for effect in following.effects if isinstance(effect, Pass)]
+
+
+def test_held_comes_before_latched() -> None:
+    """Nothing may leave a restored deployment, whatever else is true of it."""
+    following = step(OPENING, Outcome(TOKEN, Done(0, replace(SNAPSHOT, latch=LATCHED, held="restore"))))
+    assert describe(SETUP, following.state).state == "held"
+
+
+# --- the reset -----------------------------------------------------------------------------------------------------
+
+
+def test_a_reset_brings_up_a_child_once_it_is_durable() -> None:
+    """With clean books: another two exits may come before it is latched again."""
+    asked = step(replace(CRASH_LOOPING, books=BRINK.books), Asked(5, Forward(RESET)))
+    assert isinstance(asked.state, Resetting)
+    assert asked.effects == (Pass(TOKEN + 1, RESET),)
+    done = step(asked.state, Outcome(TOKEN + 1, Done(2)))
+    assert isinstance(done.state, Raising)
+    assert done.state.books.crashes == NONE
+    assert without_news(done) == (Reply(5, Done(2)), Pass(TOKEN + 2, BeginGeneration()))
+
+
+def test_a_reset_that_could_not_be_written_leaves_the_latch() -> None:
+    """Whoever asked is told."""
+    following = step(RESETTING, Outcome(LIFTED, Withheld("no space")))
+    assert isinstance(following.state, CrashLooping)
+    assert following.effects == (Reply(6, Withheld("no space")),)
+
+
+def test_a_reset_that_comes_while_the_repository_opens_is_carried_out() -> None:
+    """In the order in which it came, with the mail."""
+    opening = replace(OPENING, early=(Early(1, MAIL), Early(2, RESET)))
+    following = step(opening, Outcome(TOKEN, Done(0, replace(SNAPSHOT, latch=LATCHED))))
+    assert isinstance(following.state, Resetting)
+    assert [effect.what for effect in following.effects if isinstance(effect, Pass)] == [MAIL, RESET]
+    assert isinstance(step(following.state, Outcome(following.state.reset, Done(2))).state, Raising)
+
+
+def test_a_reset_in_the_very_moment_of_the_latch_is_asked_to_come_again() -> None:
+    """Which of the two came first would depend on luck."""
+    following = step(LATCHING, Asked(5, Forward(RESET)))
+    assert following.state == LATCHING
+    (reply,) = following.effects
+    assert isinstance(reply.value, Withheld)
+
+
+@pytest.mark.parametrize("state", [each for each in OPEN if not isinstance(each, CrashLooping | Latching)])
+def test_where_there_is_no_latch_the_repository_says_so(state) -> None:
+    """The rule is the repository's: nothing here has to know it."""
+    assert Pass(TOKEN + 1, RESET) in step(state, Asked(5, Forward(RESET))).effects
+
+
+def test_a_loop_is_not_forgotten_when_the_crew_is_made_anew() -> None:
+    """An actor that fails between two exits must not let a child go on ending for ever."""
+    assert step(replace(RUNNING, books=BRINK.books), ended(Role.DISPATCH)).state.books.crashes == BRINK.books.crashes
