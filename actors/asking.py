@@ -1,8 +1,8 @@
-"""A shell for decisions that ask the substrate and the clock, and do nothing else."""
+"""A shell for decisions that ask the substrate and the clock, report to their supervisor, and do nothing else."""
 
 from typing import Any
 
-from actors.effects import Ask
+from actors.effects import Ask, ToSupervisor
 from actors.messages import WakeAt
 from substrate.messages import Submit
 from waypost.acting import Ref
@@ -16,7 +16,7 @@ class AskingShell(Shell):
     """Whom it asks. A substrate that has gone answers nothing: the parent ends this actor, too."""
 
     def perform(self, effect: Any) -> None:
-        """Hand an operation or a question to the substrate, or a wish to be woken to the clock."""
+        """Hand an operation or a question to the substrate, a wish to be woken to the clock, a report to the parent."""
         match effect:
             case Ask():
                 submit = Submit(
@@ -25,5 +25,7 @@ class AskingShell(Shell):
                 tell(self.substrate, submit)
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+            case ToSupervisor():
+                tell(self._parent, effect.message)
             case _:
                 super().perform(effect)

@@ -1,6 +1,7 @@
 """What a decision of this package wants of the substrate, as an effect."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from substrate.messages import Operation, Question, Stage
 
@@ -12,3 +13,10 @@ class Ask:
     correlation: int
     what: Operation | Question
     stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ToSupervisor:
+    """Effect: tell the supervisor that has started this actor."""
+
+    message: Any

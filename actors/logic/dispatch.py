@@ -10,6 +10,8 @@ BeginGeneration puts claims back.
     dispatch_routing   which open wait takes a mail
     dispatch_queue     the errand: claim, take up, put back
     dispatch_session   the session: resume, start, feed, follow
+    dispatch_suspects  who is resumed alone, and when
+    dispatch_exits     an exit that is counted against those that were driven
     dispatch_turn      one message being worked on
 """
 
@@ -17,13 +19,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
-from actors.logic import dispatch_queue, dispatch_session
+from actors.logic import dispatch_exits, dispatch_queue, dispatch_session, dispatch_suspects
 from actors.logic.dispatch_book import Book
-from actors.logic.dispatch_card import Answered, Asked, Away, Broken, Card, Child, Free, Later, NoChild, Postponed, Up
+from actors.logic.dispatch_card import (
+    ABSENT,
+    Answered,
+    Asked,
+    Away,
+    Broken,
+    Card,
+    Child,
+    Counting,
+    Free,
+    Later,
+    NoChild,
+    Postponed,
+    Trial,
+    Uncounted,
+    Up,
+)
 from actors.logic.dispatch_turn import Desk, Turn
 from actors.logic.ordinals import NONE, Ordinals
-from actors.messages import DispatchMessage, GenerationDown, GenerationUp, Woken
+from actors.messages import DispatchMessage, ExitCounted, GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import Committed, Durable, Outcome, Snapshot
 from waypost.acting import Next
@@ -59,8 +78,10 @@ class Open:
     asked: Mapping[int, RunId] = field(default_factory=dict)
     """Requests under way, by correlation."""
     suspects: tuple[RunId, ...] = ()
-    trial: RunId | None = None
+    trial: Trial | None = None
+    ahead: RunId | None = None
     alarm: int | None = None
+    patience: int | None = None
 
 
 State: TypeAlias = Unopened | Open
@@ -96,8 +117,9 @@ def _unopened(state: Unopened, message: DispatchMessage) -> Next[State]:
                     fresh=fresh,
                 )
             )
-        case GenerationDown():
-            return Next(state)  # it was given nothing
+        case GenerationDown(generation=generation, unexpected=unexpected):  # it was given nothing
+            counted = ToSupervisor(ExitCounted(generation=generation, runs=()))
+            return Next(state, (counted,) if unexpected else ())
         case GenerationUp() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case _:
@@ -123,7 +145,9 @@ class _Work:
             fresh=dict(state.fresh),
             suspects=dict.fromkeys(state.suspects),
             trial=state.trial,
+            ahead=state.ahead,
             alarm=state.alarm,
+            patience=state.patience,
         )
 
     def take(self, message: DispatchMessage) -> None:
@@ -164,7 +188,9 @@ class _Work:
             asked=turn.asked,
             suspects=tuple(turn.suspects),
             trial=turn.trial,
+            ahead=turn.ahead,
             alarm=turn.alarm,
+            patience=turn.patience,
         )
         return Next(following, tuple(turn.effects))
 
@@ -176,6 +202,10 @@ class _Work:
         return (*touched, *_due(self._owed, message.last))
 
     def _outcome(self, message: Outcome) -> Iterable[RunId]:
+        child = self._turn.child
+        if isinstance(child, Counting) and child.correlation == message.correlation:
+            self._turn.child = dispatch_exits.answered(child, message.result, self._turn)
+            return ()
         run = self._turn.asked.pop(message.correlation, None)
         card = None if run is None else self._cards.get(run)
         if card is None:
@@ -192,28 +222,41 @@ class _Work:
             self._cards[run] = dispatch_session.credited(self._cards[run], self._turn)
 
     def _up(self, message: GenerationUp) -> None:
-        self._leave(unexpected=False)
-        generation = message.generation
-        self._turn.child = Broken(generation, message.broken) if message.broken else Up(generation, message.child)
+        self._leave()
+        generation, now = message.generation, self._turn.now.mono
+        self._turn.child = Broken(generation, message.broken) if message.broken else Up(generation, message.child, now)
         self._settle(tuple(self._cards))
 
     def _down(self, message: GenerationDown) -> None:
-        child = self._turn.child
-        if not isinstance(child, NoChild) and child.generation <= message.generation:
-            self._leave(unexpected=message.unexpected)
+        child, turn = self._turn.child, self._turn
+        if isinstance(child, ABSENT) or child.generation > message.generation:
+            if message.unexpected and isinstance(child, NoChild):
+                turn.tell_supervisor(ExitCounted(generation=message.generation, runs=()))
+            return
+        tally = dispatch_exits.tally(self._cards.values(), message, turn)
+        self._leave()
+        if message.unexpected:
+            turn.child = dispatch_exits.count(tally, turn)
 
-    def _leave(self, *, unexpected: bool) -> None:
+    def _leave(self) -> None:
         """No child any more. Requests about mail go on: their answers come, whichever generation there is."""
-        self._turn.child, self._turn.trial = NoChild(), None
-        self._turn.suspects.clear()
+        turn = self._turn
+        turn.child, turn.trial, turn.ahead, turn.patience = NoChild(), None, None, None
+        turn.suspects.clear()
         self._book.resting = NONE
         for run, card in self._cards.items():
-            self._cards[run] = dispatch_session.lost(card, unexpected=unexpected)
+            self._cards[run] = dispatch_session.lost(card)
 
     def _woken(self, message: Woken) -> Iterable[RunId]:
-        if message.token != self._turn.alarm:
+        turn = self._turn
+        if message.token == turn.patience:
+            turn.patience = None
             return ()
-        self._turn.alarm = None
+        if message.token != turn.alarm:
+            return ()
+        turn.alarm = None
+        if isinstance(turn.child, Uncounted):
+            turn.child = dispatch_exits.count(turn.child.tally, turn)
         waiting = [c for c in self._cards.values() if isinstance(c.errand, Later) or isinstance(c.session, Postponed)]
         for card in waiting:
             self._cards[card.id] = replace(
@@ -226,14 +269,8 @@ class _Work:
     def _settle(self, runs: Iterable[RunId]) -> None:
         for run in runs:
             self._settle_one(run)
-        while self._turn.suspects and not self._on_trial():
-            self._turn.trial = next(iter(self._turn.suspects))
-            del self._turn.suspects[self._turn.trial]
-            self._settle_one(self._turn.trial)
-
-    def _on_trial(self) -> bool:
-        trial = self._turn.trial
-        return trial is not None and dispatch_session.on_trial(self._cards.get(trial))
+        while (suspect := dispatch_suspects.let_in(self._cards, self._turn)) is not None:
+            self._settle_one(suspect)
 
     def _settle_one(self, run: RunId) -> None:
         card = self._cards.get(run)

@@ -68,12 +68,11 @@ class Book:
             turn.fresh.pop(fact.run, None)
             if card is not None:
                 dispatch_session.committed(card, fact.events, turn)
-                self.cards[fact.run] = replace(card, run=Gone(), session=Away(), charge=0)
+                self.cards[fact.run] = replace(card, run=Gone(), session=Away())
             return (fact.run,)
         card = Card(id=fact.run, run=fact.state) if card is None else replace(card, run=fact.state)
         if any(isinstance(recorded.event, ev.RunStarted | ev.RunResumed) for recorded in fact.events):
             turn.fresh[fact.run] = position
-            card = replace(card, charge=0)
         self.cards[fact.run] = dispatch_session.committed(card, fact.events, turn)
         return (fact.run,)
 

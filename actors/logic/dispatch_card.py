@@ -2,14 +2,14 @@
 
 The *errand* is what is being asked of the queue on the run's behalf (claim, take up, put back); the *session* is how
 far the present child has been given the run. Both follow from facts: a card holds nothing that log and queue couldn't
-give again, but for the exit that the run's next resume will count.
+give again.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from substrate.messages import Queued
+from substrate.messages import Interrupted, Queued
 from waypost.acting import Ref
 from waypost.model import run as fold
 from waypost.model.ids import Generation, RunId
@@ -24,10 +24,11 @@ class NoChild:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A child that takes runs."""
+    """A child that takes runs; ``since``, in monotonic seconds."""
 
     generation: Generation
     ref: Ref
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,45 @@ class Broken:
     why: str
 
 
-Child: TypeAlias = NoChild | Up | Broken
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """An exit that nobody expected, while it is being counted against the runs that the child drove."""
+
+    generation: Generation
+    reason: str
+    left: tuple[RunId, ...]
+    """Not counted yet, oldest first."""
+    counted: tuple[Interrupted, ...] = ()
+    beside: int = 0
+    """Runs that were driven, too, and are spared: they had their trial, and another one was on trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The child has gone; its exit is being counted, durably, and until it is there is no other child."""
+
+    tally: Tally
+    correlation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """It couldn't be written; the next wake-up tries again."""
+
+    tally: Tally
+
+
+Child: TypeAlias = NoChild | Up | Broken | Counting | Uncounted
+ABSENT = (NoChild, Counting, Uncounted)
+"""Where there is no child."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The suspect that was resumed last; ``since``, in monotonic seconds."""
+
+    run: RunId
+    since: float
 
 
 # --- the errand: one request about the run's mail at a time --------------------------------------------------------
@@ -167,8 +206,6 @@ class Card:
     session: Session = Away()
     denials: Mapping[int, Denial] = field(default_factory=dict)
     """What was refused, by arrival."""
-    charge: int = 0
-    """Unexpected exits that the next RunResumed will count: none or one."""
 
     @property
     def seq(self) -> int:
@@ -183,7 +220,7 @@ class Card:
     @property
     def idle(self) -> bool:
         """Whether there is nothing left to remember."""
-        return self._quiet and isinstance(self.session, Away) and not self.charge
+        return self._quiet and isinstance(self.session, Away)
 
     @property
     def rests(self) -> bool:

@@ -11,10 +11,10 @@ from typing import assert_never
 
 from actors.errors import LogUnreadable
 from actors.logic.dispatch_card import (
-    GIVEN,
     Away,
     Broken,
     Card,
+    Counting,
     Denied,
     Feeding,
     Full,
@@ -23,6 +23,7 @@ from actors.logic.dispatch_card import (
     Opening,
     Pending,
     Postponed,
+    Uncounted,
     Up,
 )
 from actors.logic.dispatch_turn import Turn, chunks
@@ -42,10 +43,8 @@ from substrate.messages import (
 )
 from waypost.model import events as ev
 from waypost.model import run as fold
+from waypost.model.attempts import is_suspect
 from waypost.model.ids import Generation, RunId
-
-SUSPECT = 2
-"""Unexpected exits from which on a run is resumed on its own, after the others."""
 
 
 def settle(card: Card, turn: Turn) -> Card:
@@ -112,24 +111,16 @@ def committed(card: Card, events: Sequence[Recorded], turn: Turn) -> Card:
     return replace(card, session=Live(sent))
 
 
-def lost(card: Card, *, unexpected: bool) -> Card:
-    """The child has gone. A run that it was driving is charged if nobody expected that (storage §5, Attempts)."""
-    driving = isinstance(card.session, GIVEN) and isinstance(card.run, fold.Driven)
-    return replace(card, session=Away(), charge=1 if unexpected and driving else card.charge)
-
-
-def on_trial(card: Card | None) -> bool:
-    """Whether a suspect still has to show that it doesn't end its child: by a finished step, by a park."""
-    if card is None or not isinstance(card.run, fold.Driven) or isinstance(card.session, Denied):
-        return False
-    return card.run.ledger.attempts + card.charge >= SUSPECT
+def lost(card: Card) -> Card:
+    """The child has gone."""
+    return replace(card, session=Away())
 
 
 def _begin(card: Card, turn: Turn) -> Card:
     if not isinstance(card.run, fold.Driven):
         return card
     match turn.child:
-        case NoChild():
+        case NoChild() | Counting() | Uncounted():
             return card
         case Broken(why=why):
             pause = Pause(run=card.id, code="code-missing", detail=why)
@@ -144,10 +135,9 @@ def _give(card: Card, ledger: fold.Ledger, generation: Generation, turn: Turn) -
     if ledger.generation == generation:
         durable = card.id not in turn.fresh
         return replace(card, session=Opening(_read(card.id, 0, turn))) if durable else card
-    attempt = ledger.attempts + card.charge
-    if ledger.generation > generation or (attempt >= SUSPECT and not turn.admits(card.id)):
+    if ledger.generation > generation or (is_suspect(ledger, turn.desk.limits) and not turn.admits(card.id)):
         return card  # for a child that is still to come; or in its turn
-    resumed = ev.RunResumed(generation=generation, attempt=attempt)
+    resumed = ev.RunResumed(generation=generation, attempt=ledger.attempts)
     append = Append(by=Supervisor(), run=card.id, events=(resumed,))
     return replace(card, session=Pending(turn.ask(card.id, append, Stage.DURABLE), card.seq))
 

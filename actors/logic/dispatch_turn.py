@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.effects import Ask
-from actors.logic.dispatch_card import Child, Up
-from actors.messages import Send, WakeAt, Woken
+from actors.effects import Ask, ToSupervisor
+from actors.logic.dispatch_card import Child, Trial, Up
+from actors.messages import ExitCounted, Send, WakeAt, Woken
 from ipc.messages import ToChild
 from substrate.messages import Operation, Question, Stage, Start
 from waypost.acting import Tell
@@ -44,10 +44,14 @@ class Turn:
     """Runs whose RunStarted or RunResumed isn't durable yet, and the position that must be."""
     suspects: dict[RunId, None]
     """Runs that wait to be resumed one at a time, in order."""
-    trial: RunId | None
-    """The suspect that is being tried."""
+    trial: Trial | None
+    """The suspect that was resumed last."""
+    ahead: RunId | None
+    """A run that suspects wait for, as far as is known."""
     alarm: int | None
-    """Token of the wake-up that is under way."""
+    """Token of the wake-up that is under way, for what couldn't be written."""
+    patience: int | None
+    """Token of the wake-up that is under way, for the suspects."""
     effects: list[Any] = field(default_factory=list)
 
     def ask(self, run: RunId, what: Operation | Question, stage: Stage = Stage.COMMITTED) -> int:
@@ -56,6 +60,16 @@ class Turn:
         self.asked[self.counter] = run
         self.effects.append(Ask(self.counter, what, stage))
         return self.counter
+
+    def ask_for_all(self, what: Operation, stage: Stage) -> int:
+        """Ask the substrate for what concerns more than one run; the correlation of the answer."""
+        self.counter += 1
+        self.effects.append(Ask(self.counter, what, stage))
+        return self.counter
+
+    def tell_supervisor(self, message: ExitCounted) -> None:
+        """Tell whoever has started this actor."""
+        self.effects.append(ToSupervisor(message))
 
     def send(self, payload: ToChild) -> None:
         """Send the child a message."""
@@ -69,9 +83,16 @@ class Turn:
             self.alarm = self.counter
             self.effects.append(WakeAt(Woken(self.alarm), mono=self.now.mono + self.desk.limits.backoff_first))
 
+    def look_again(self, mono: float) -> None:
+        """See to it that the suspects are looked at again by then, whatever comes."""
+        if self.patience is None:
+            self.counter += 1
+            self.patience = self.counter
+            self.effects.append(WakeAt(Woken(self.patience), mono=mono))
+
     def admits(self, suspect: RunId) -> bool:
         """Whether this suspect may be resumed now; otherwise it is remembered for its turn."""
-        if self.trial == suspect:
+        if self.trial is not None and self.trial.run == suspect:
             return True
         self.suspects[suspect] = None
         return False

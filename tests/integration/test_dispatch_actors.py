@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from actors.dispatch import DispatchActor
-from actors.messages import DeploymentSpec, GenerationDown, GenerationUp, Seen, SeenQueued, Send, Watch
+from actors.messages import DeploymentSpec, ExitCounted, GenerationDown, GenerationUp, Seen, SeenQueued, Send, Watch
 from actors.scheduler import SchedulerActor
 from actors.terminal import TerminalBroadcasterActor
 from ipc.messages import EventsCommitted, RunLive, RunStart
@@ -149,18 +149,21 @@ def test_a_mail_becomes_a_run_that_the_child_is_given_and_that_a_second_mail_res
 
 
 def test_a_run_is_resumed_in_the_next_generation_and_after_a_restart_of_all_actors(place):
-    """What happens next follows from the log: for a new child, and for new actors."""
+    """What happens next follows from the log, and so does the count: no end of the host counts, none forgets one."""
     place.up()
     place.mail("claim@x")
     run = RunId(place.sent(RunLive).run)
     place.append(run, ev.StepStarted(call=CallId("r1#1"), step="pay", arguments=HASH))
-    place.dispatch.tell(GenerationDown(place.generation, unexpected=True))
-    place.up()
-    assert place.sent(RunStart).last_seq == 3
+    place.dispatch.tell(GenerationDown(place.generation, unexpected=True, reason="ended by SIGSEGV"))
+    assert [each.run for each in place.parent.next(ExitCounted).runs] == [run]
     place.end()
     place.begin()
     place.up()
     assert place.sent(RunStart).last_seq == 4
+    place.end()
+    place.begin()
+    place.up()
+    assert place.sent(RunStart).last_seq == 5
     place.sent(RunLive)
     place.end()
     log = [ev.decode(raw) for raw in Reader.open(place.path, place.key.public).log(run)]

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.effects import Ask
+from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_turn import Desk
-from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
+from actors.messages import ExitCounted, GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunLogCredit, RunStart
 from substrate.messages import (
     Append,
@@ -58,7 +58,8 @@ class World:
         self.answers: deque[Outcome] = deque()
         self.to_substrate: deque[tuple[Any, int | None]] = deque()
         self.to_child: deque[tuple[Generation, Any]] = deque()
-        self.wakes: list[Any] = []
+        self.now = Now(0, 0.0)
+        self.wakes: list[WakeAt] = []
         self.child: PaperChild | None = None
         self.up: Generation | None = None
         self.mails = 0
@@ -68,6 +69,10 @@ class World:
         self.requests = 0
         self.given: dict[RunId, int] = {}
         """Where each run's newest RunStarted or RunResumed was committed."""
+        self.starts: dict[Generation, set[RunId]] = {}
+        """Which runs each child was sent."""
+        self.counting: Generation | None = None
+        """Whose exit is being counted: until it is, no other child comes."""
 
     # --- serving the mailboxes ---
 
@@ -104,7 +109,7 @@ class World:
             self._tell_dispatch(self.answers.popleft())
 
     def _tell_dispatch(self, message: Any) -> None:
-        following = advance(self.dispatch, message, Now(0, 0.0))
+        following = advance(self.dispatch, message, self.now)
         self.dispatch = following.state
         for effect in following.effects:
             match effect:
@@ -114,9 +119,15 @@ class World:
                 case Tell(generation, Send(payload)):
                     if isinstance(payload, RunStart):
                         assert self.given[RunId(payload.run)] <= self.paper.durable, "run.start before durable"
+                        self.starts.setdefault(generation, set()).add(RunId(payload.run))  # type: ignore[arg-type]  # a number, as below
                     self.to_child.append((generation, payload))  # type: ignore[arg-type]  # a number stands for the ref
-                case WakeAt(message):
-                    self.wakes.append(message)
+                case WakeAt():
+                    self.wakes.append(effect)
+                case ToSupervisor(ExitCounted() as counted):
+                    assert counted.generation == self.counting, "an exit is counted twice, or one that there was not"
+                    had = self.starts.get(counted.generation, set())
+                    assert {each.run for each in counted.runs} <= had, "charged, and the child never had it"
+                    self.counting = None
                 case _:
                     raise AssertionError(effect)
 
@@ -130,8 +141,14 @@ class World:
 
     def wake(self) -> None:
         """The clock keeps its promises."""
-        self.to_dispatch.extend(self.wakes)
-        self.wakes = []
+        due = [wake for wake in self.wakes if (wake.mono or 0.0) <= self.now.mono]
+        self.wakes = [wake for wake in self.wakes if wake not in due]
+        self.to_dispatch.extend(wake.message for wake in due)
+
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.now = Now(0, self.now.mono + seconds)
+        self.wake()
 
     # --- what happens ---
 
@@ -151,8 +168,17 @@ class World:
         self.to_substrate.append((Enqueue(raw), None))
 
     def spawn(self, *, broken: bool) -> None:
-        """What a supervisor does: the old child down, the generation raised durably, the new one up."""
+        """What a supervisor does: the old child down, its exit counted, the generation raised durably, the new one up.
+
+        On a disk that takes nothing, it waits.
+        """
         self.kill(unexpected=True)
+        while self.counting is not None and not self.full:
+            self.wait(LIMITS.backoff_first)
+            self.some_rounds(5)
+            self.flush()
+        if self.full:
+            return
         while self.to_substrate:  # BeginGeneration waits in the mailbox behind whatever is there already
             self.serve_substrate()
         done = self.paper.submit(BeginGeneration())
@@ -166,6 +192,7 @@ class World:
     def kill(self, *, unexpected: bool) -> None:
         """The child is gone, and its dispatch is told."""
         if self.up is not None:
+            self.counting = self.up if unexpected else None
             self.to_dispatch.append(GenerationDown(self.up, unexpected))
         self.up = self.child = None
 
@@ -234,16 +261,23 @@ class World:
             self.serve_answer()
             self.serve_child()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is on its way."""
+        return not (self.to_dispatch or self.answers or self.to_substrate or self.to_child)
+
     def rest(self) -> None:
         """Serve everybody until nothing is on its way."""
         self.full = False
         for _ in range(10_000):
+            if self.idle and self.wakes:  # nothing happens until somebody is woken
+                self.wait(min(wake.mono or 0.0 for wake in self.wakes) - self.now.mono)
             self.wake()
             self.flush()
             for run in () if self.child is None else tuple(self.child.runs):
                 while self.child is not None and self.child.give_credit(run):
                     self.to_dispatch.append(RunLogCredit(run=run))
-            if not (self.to_dispatch or self.answers or self.to_substrate or self.to_child or self.wakes):
+            if self.idle and not self.wakes:
                 return
             self.some_rounds(5)
         raise AssertionError("it never comes to rest")
@@ -312,19 +346,45 @@ def at_rest(world: World) -> None:
             assert broken, f"mail {entry.arrival} starts nothing"
         elif not isinstance(paper.index.known(entry.run).run, fold.Paused) and ledger is not None:
             assert accepting_wait(ledger, item.queued.gist) is None, f"mail {entry.arrival} waits beside an open wait"
-    trials = 0
     for run, known in paper.live().items():
         if not isinstance(known.run, fold.Driven):
             continue
         assert not broken, f"{run} is driven by broken code"
         followed = world.child.runs.get(run)
-        if followed is None:
-            trials += 1  # waits behind another suspect
-            assert known.run.ledger.attempts + state.cards[run].charge >= 2
-            continue
+        assert followed is not None, "it waits behind somebody for ever"
         assert followed.live
         assert followed.state(run) == known.run, "the child has missed something"
-    assert not trials or state.trial is not None
+
+
+def exits_add_up(run: RunId, log: list[ev.AnyEvent]) -> None:
+    """Each exit counts by one, only while the run is driven; it is set aside after exactly its attempts, no earlier."""
+    state: fold.Run = fold.Absent()
+    count = 0
+    for at, event in enumerate(log):
+        before, state = state, fold.evolve(state, event, run_id=run)
+        match event:
+            case ev.RunInterrupted():
+                assert isinstance(before, fold.Driven)
+                count += 1
+                steps = before.ledger.steps
+                assert event.attempt == count
+                after = log[at + 1 : at + 1 + max(1, len(steps))]
+                failed = [each for each in after if isinstance(each, ev.StepFailed)]
+                poison = [each for each in after if isinstance(each, ev.RunPaused) and each.code == "poison"]
+                assert len(failed) == (len(steps) if count == LIMITS.attempts else 0)
+                assert bool(poison) == (count > LIMITS.attempts or (count == LIMITS.attempts and not steps))
+            case ev.StepFailed():
+                assert event.code == "child-crashed"
+                assert count == LIMITS.attempts
+            case ev.RunPaused(code="poison"):
+                assert count >= LIMITS.attempts
+            case ev.StepCompleted() | ev.RunUnpaused():
+                count = 0
+            case ev.RunResumed():
+                assert event.attempt == count
+            case _:
+                pass
+        count = 0 if isinstance(state, fold.Parked) else count
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(10, 500), runs=st.sampled_from(["thread", "deployment"]))
@@ -340,6 +400,32 @@ def test_every_mail_is_taken_up_once_and_every_run_reaches_the_child(seed, lengt
     world.spawn(broken=False)  # and again after one more child
     world.rest()
     at_rest(world)
+    for run in world.paper.runs():
+        exits_add_up(run, world.paper.log(run))
+
+
+@given(seed=st.integers(0, 2**32), crashes=st.integers(1, 12))
+@settings(max_examples=30)
+def test_exits_are_counted_against_those_that_were_driven_and_set_aside_exactly_them(seed, crashes):
+    """Children end again and again, over whatever runs there are: nobody else is charged, and nobody is stuck."""
+    world = World("thread")
+    world.serve_dispatch()
+    world.spawn(broken=False)
+    chance = Random(seed)
+    for _ in range(crashes):
+        for _ in range(chance.randrange(4)):
+            world.mail(chance.randrange(10_000))
+        play(world, chance.randrange(2**32), chance.randrange(25))
+        if chance.randrange(3):
+            world.rest()
+        for _ in range(chance.randrange(3)):
+            world.work(7 * chance.randrange(1000) + 4)  # a step begins, and the child ends over it
+        world.full = False
+        world.spawn(broken=False)
+    world.rest()
+    at_rest(world)
+    for run in world.paper.runs():
+        exits_add_up(run, world.paper.log(run))
 
 
 @given(seed=st.integers(0, 2**32))

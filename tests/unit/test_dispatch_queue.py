@@ -258,13 +258,13 @@ def test_after_a_restart_a_mail_behind_a_rejected_first_mail_still_starts_the_ru
 
 
 def test_a_mail_that_goes_on_hold_leaves_its_run_to_the_next():
-    """A mail that three children died with is an operator's; the reply behind it doesn't wait for that."""
+    """A mail that three hosts died with is an operator's; the reply behind it doesn't wait for that."""
     bench = Bench()
     bench.up()
     bench.mail(1)
     for _ in range(DEFAULT.attempts):
         assert bench.answer() == Claim(1)
-        bench.tell(GenerationDown(Generation(bench.paper.index.state.generation), unexpected=True))
+        bench.tell(GenerationDown(Generation(bench.paper.index.state.generation), unexpected=False))
         bench.up()
         assert bench.answer() == TakeUp(arrival=1, start=START)  # too late: it was put back
     assert 1 in bench.paper.index.on_hold

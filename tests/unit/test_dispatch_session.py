@@ -17,7 +17,7 @@ from substrate.messages import (
 )
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import CallId, Generation, RunId, run_ordinal
+from waypost.model.ids import CallId, Generation, run_ordinal
 from waypost.model.limits import Limits
 from waypost.testing.dispatch_bench import BOSS, RUN, Bench, receiving, started, step, value
 
@@ -112,7 +112,7 @@ def test_a_driven_run_is_resumed_before_it_is_started_again():
     """RunResumed is durable before run.start; the log shows every child that had the run."""
     bench = started()
     bench.child(1, step("r1#2"))
-    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    bench.crash()
     bench.up()
     resumed = ev.RunResumed(generation=Generation(2), attempt=1)
     assert bench.requests[0].stage is Stage.DURABLE
@@ -134,22 +134,10 @@ def test_an_expected_exit_counts_no_attempt():
     ]
 
 
-def test_a_run_that_the_child_never_had_is_not_charged_with_its_exit():
-    """A child that dies before it is given anything was ended by something else."""
-    bench = started()
-    bench.child(1, step("r1#2"))
-    bench.tell(GenerationDown(Generation(1), unexpected=True))
-    bench.up()
-    bench.tell(GenerationDown(Generation(2), unexpected=True))
-    bench.requests.clear()
-    bench.up()
-    assert bench.asked[0].events == (ev.RunResumed(generation=Generation(3), attempt=1),)
-
-
 def test_a_parked_run_is_left_alone_until_something_wakes_it():
     """Thousands of parked runs cost a new child nothing."""
     bench = started()
-    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    bench.crash()
     bench.up()
     assert bench.asked == []
     bench.mail(2, to="<m1@x>")
@@ -160,52 +148,6 @@ def test_a_parked_run_is_left_alone_until_something_wakes_it():
     ]
     bench.settle()
     assert bench.kinds() == ["GrantsUpdated", "RunStart", "RunLog", "RunLive"]
-
-
-def test_suspects_are_resumed_one_at_a_time_after_the_others():
-    """If one of them kills the child again, it is known which one."""
-    bench = Bench()
-    bench.up()
-    for number in (1, 2):
-        bench.mail(number)
-    bench.settle()
-    first, second = bench.paper.live()
-    for generation in (1, 2):
-        bench.tell(GenerationDown(Generation(generation), unexpected=True))
-        bench.sent.clear()
-        bench.up()
-        bench.settle()
-    assert bench.started(generation=3) == [first]
-    bench.tell(GenerationDown(Generation(3), unexpected=False))
-    bench.mail(3)
-    bench.up()
-    bench.settle()
-    assert bench.started(generation=4) == [first, RunId("run_3_0000000000000003")]
-    bench.child(4, step("r1#1"), run=first)
-    bench.settle()
-    assert bench.started(generation=4) == []
-    bench.child(4, ev.StepCompleted(call=CallId("r1#1"), output=value()), run=first)
-    bench.settle()
-    assert bench.started(generation=4) == [second]
-
-
-def test_a_suspect_that_is_paused_lets_the_next_one_be_tried():
-    """What an operator has stopped proves nothing any more; those behind it must not wait for it."""
-    bench = Bench()
-    bench.up()
-    for number in (1, 2):
-        bench.mail(number)
-    bench.settle()
-    first, second = bench.paper.live()
-    for generation in (1, 2):
-        bench.tell(GenerationDown(Generation(generation), unexpected=True))
-        bench.sent.clear()
-        bench.up()
-        bench.settle()
-    assert bench.started(generation=3) == [first]
-    bench.do(Pause(run=first, code="operator", detail=""))
-    bench.settle()
-    assert bench.started(generation=3) == [second]
 
 
 def test_code_that_does_not_load_pauses_what_should_run_and_starts_nothing():
@@ -279,7 +221,7 @@ def test_a_run_that_rested_with_a_child_that_has_gone_is_not_charged_and_not_res
     by = WorkflowProcess(generation)
     bench.do(Append(by=by, run=RUN, events=(ev.SignalAwaited(call=CallId("r1#1"), park="input", seen=1),)))
     bench.settle()
-    bench.tell(GenerationDown(generation, unexpected=True))
+    bench.crash()
     bench.up()
     bench.settle()
     before = len(bench.sent)

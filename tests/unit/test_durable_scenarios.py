@@ -8,7 +8,6 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from actors.messages import GenerationDown
 from ipc.messages import RunStart
 from substrate.messages import Answer, Append, Done, Operation, QueueMail, Refused, Supervisor, TakeUp, WorkflowProcess
 from waypost.model import events as ev
@@ -211,7 +210,7 @@ def _no_catching_up() -> None:
 def _adopted() -> None:
     bench = started()
     bench.child(1, step("r1#2"))
-    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    bench.crash()
     bench.up()
     bench.settle()
     ledger = fold.ledger(bench.paper.index.known(RUN).run)
@@ -223,7 +222,7 @@ def _adopted() -> None:
 def _found_again() -> None:
     bench = started()
     bench.child(1, step("r1#2"))
-    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    bench.crash()
     again = Bench(paper=bench.paper)
     again.up()
     again.settle()

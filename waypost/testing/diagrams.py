@@ -85,6 +85,15 @@ def pages() -> dict[str, str]:
             dispatching.apply,
             dispatching.session,
         ),
+        "dispatch_child.md": draw(
+            "The child, as dispatch has it",
+            "Drawn from `actors/logic/dispatch_exits.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "An exit that nobody expected is counted against the runs that were driven, before another child comes.",
+            dispatching.children(),
+            dispatching.CHILD_MESSAGES,
+            dispatching.apply,
+            dispatching.child,
+        ),
         "dispatch_errand.md": draw(
             "A run's mail: the errand",
             "Drawn from `actors/logic/dispatch_queue.py`; `python -m waypost.testing.diagrams docs` draws it anew.",

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from actors.effects import Ask
+from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch import Open, State, Unopened, advance
-from actors.logic.dispatch_card import Up
+from actors.logic.dispatch_card import Broken, Up
 from actors.logic.dispatch_turn import Desk
-from actors.messages import GenerationUp, Send, WakeAt
+from actors.messages import ExitCounted, GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunStart
 from substrate.messages import (
     Append,
@@ -50,12 +50,15 @@ class Bench:
         self.requests: deque[Ask] = deque()
         self.sent: list[Any] = []
         self.wakes: list[WakeAt] = []
+        self.counted: list[ExitCounted] = []
+        """What the supervisor was told."""
+        self.now = NOW
         self._published: list[Any] = []
         self.tell(self.paper.snapshot())
 
     def tell(self, message: Any) -> None:
         """One message, and its effects sorted."""
-        following = advance(self.state, message, NOW)
+        following = advance(self.state, message, self.now)
         self.state = following.state
         for effect in following.effects:
             match effect:
@@ -65,6 +68,8 @@ class Bench:
                     self.sent.append(payload)
                 case WakeAt():
                     self.wakes.append(effect)
+                case ToSupervisor(ExitCounted() as counted):
+                    self.counted.append(counted)
                 case _:
                     raise AssertionError(effect)
 
@@ -113,6 +118,22 @@ class Bench:
         self.flush()
         self.tell(GenerationUp(generation, CHILD, broken))
         return generation
+
+    def crash(self, reason: str = "ended by SIGSEGV") -> ExitCounted:
+        """The child ends, and nobody wanted that: it is counted, and the supervisor told so."""
+        assert isinstance(self.state, Open)
+        assert isinstance(self.state.child, Up | Broken)
+        self.tell(GenerationDown(self.state.child.generation, unexpected=True, reason=reason))
+        self.settle()
+        return self.counted.pop()
+
+    def later(self, seconds: float) -> None:
+        """Time passes, and wakes whoever wanted to be woken by then."""
+        self.now = Now(self.now.wall, self.now.mono + seconds)
+        due = [wake for wake in self.wakes if wake.mono is not None and wake.mono <= self.now.mono]
+        self.wakes = [wake for wake in self.wakes if wake not in due]
+        for wake in due:
+            self.tell(wake.message)
 
     def mail(
         self,

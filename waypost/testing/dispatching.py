@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw
 
 from actors.logic.dispatch import Open, advance
-from actors.logic.dispatch_card import Away, Card, Feeding, Gone, Live, Opening
+from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Gone, Live, Opening
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import (
@@ -44,6 +44,11 @@ def session(state: Open) -> str:
     return type(_card(state).session).__name__
 
 
+def child(state: Open) -> str:
+    """The name of what dispatch knows of the child."""
+    return type(state.child).__name__
+
+
 def errand(state: Open) -> str:
     """The name of the run's errand."""
     return type(_card(state).errand).__name__
@@ -62,7 +67,7 @@ def _waiting(limits: Limits | None = None) -> Bench:
     bench.settle()
     bench.child(1, step("r1#1"))
     bench.flush()
-    bench.tell(GenerationDown(Generation(1), unexpected=True))
+    bench.tell(GenerationDown(Generation(1), unexpected=False))
     return bench
 
 
@@ -86,6 +91,19 @@ def sessions() -> tuple[Open, ...]:
         bench.flush()
         bench.answer()
     return tuple(map(_open, (away, pending, resumed, denied, postponed, opening, feeding, full, live)))
+
+
+def children() -> tuple[Open, ...]:
+    """Every state of the child, over a run that it drives."""
+    absent, up, broken, counting, uncounted = (_waiting() for _ in range(5))
+    broken.up(broken="SyntaxError")
+    for bench in (up, counting, uncounted):
+        bench.up()
+        bench.settle()
+    for bench in (counting, uncounted):
+        bench.tell(GenerationDown(Generation(2), unexpected=True, reason="ended by SIGSEGV"))
+    uncounted.answer(Withheld("."))
+    return tuple(map(_open, (absent, up, broken, counting, uncounted)))
 
 
 def errands() -> tuple[Open, ...]:
@@ -193,4 +211,20 @@ ERRAND_MESSAGES: dict[str, Make] = {
     "Claimed committed": _facts(Claimed(2, 1)),
     "Consumed committed": _facts(Consumed(2, RUN)),
     "the wait was abandoned": _committed(ev.SignalAwaitAbandoned(call=CallId("r1#1"))),
+}
+
+
+def _counted(result: Any) -> Make:
+    def make(state: Open) -> Any:
+        return Outcome(state.child.correlation, result) if isinstance(state.child, Counting) else NOTHING
+
+    return make
+
+
+CHILD_MESSAGES: dict[str, Make] = {
+    **COMING,
+    "GenerationDown, expected": _always(GenerationDown(Generation(9), unexpected=False)),
+    "the exit is counted": _counted(Done(0, ())),
+    "counting is refused": _counted(Refused("generation", ".")),
+    "counting is withheld": _counted(Withheld(".")),
 }
