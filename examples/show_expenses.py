@@ -38,11 +38,15 @@ def verb(host: HostProcess, *arguments: str, mail: str = "") -> str:
 
 def play(data: Path) -> None:
     """The show itself."""
-    ledger = data / "ledger.jsonl"
+    books = data.parent / "books"
+    books.mkdir()
+    books.chmod(0o1777)  # a host of root's gives the workflow a user of its own, who is to write there, too
+    ledger = books / "ledger.jsonl"
     host = HostProcess(
         HERE / "expenses.py",
         data=data,
         env={"EXPENSES_LEDGER": str(ledger)},
+        options=("--writes", str(books)),
         echo=lambda line: print(f"    | {line}", flush=True),
     )
     say("A host, in a process of its own; what it says is marked with |")

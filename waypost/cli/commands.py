@@ -33,22 +33,59 @@ Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="What to
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913, PLR0917 - an option each
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Workflow files; one host runs them all.")],
     data: Data = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No timeline.")] = False,  # noqa: FBT002 - typer's form
     allow_network_fs: Annotated[  # noqa: FBT002 - the same
         bool, typer.Option("--allow-network-fs", help="Take the risk of a network or FUSE file system.")
     ] = False,
+    isolation: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--isolation", metavar="MODE", help="namespace, uid or none; else the strongest there is."),
+    ] = None,
+    reads: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option("--reads", metavar="PATH", help="What workflows may read beside the system; may be given often."),
+    ] = None,
+    writes: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option("--writes", metavar="PATH", help="What workflows may also write; may be given often."),
+    ] = None,
+    no_network: Annotated[bool, typer.Option("--no-network", help="Workflows have no network.")] = False,  # noqa: FBT002
+    memory: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--memory", metavar="SIZE", help="Writable memory of a workflow's process at most, such as 512M."),
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", metavar="N", min=0, help="Processes and threads of a workflow at most.")
+    ] = 0,
+    open_files: Annotated[
+        int, typer.Option("--open-files", metavar="N", min=0, help="Open files of each of its processes at most.")
+    ] = 0,
+    uids: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--uids", metavar="FIRST-LAST", help="Users that a root host may give to workflows."),
+    ] = None,
 ) -> int:
     """Run a host in the foreground, until Ctrl-C."""
     from waypost.host.own import check_own
 
     check_own()  # first of all: importing somebody else's `actors` would fail in somebody else's words
 
-    from waypost.cli import running
+    from waypost.cli import isolating, running
 
-    return running.run(files, data, quiet=quiet, allow_network=allow_network_fs)
+    asked = isolating.asked(
+        isolation,
+        reads=reads or (),
+        writes=writes or (),
+        no_network=no_network,
+        memory=memory,
+        processes=processes,
+        files=open_files,
+        uids=uids,
+    )
+    return running.run(files, data, quiet=quiet, allow_network=allow_network_fs, asked=asked)
 
 
 @app.command()

@@ -15,11 +15,12 @@ from typing import Any, Self, TypeAlias
 from waypost.cli import words
 from waypost.cli.output import complain, out
 from waypost.cli.place import for_host
-from waypost.host.app import ISOLATION, Config, Host
+from waypost.host.app import Config, Host
 from waypost.host.describe import Described, describe_all
 from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
 from waypost.host.guard import hide
+from waypost.host.isolation import Asked, choose
 from waypost.model.limits import DEFAULT
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
@@ -29,21 +30,24 @@ _GIVEN_UP = b"\0"
 """A ring that no signal makes: none has the number 0."""
 
 
-def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool) -> Exit:
+def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool, asked: Asked) -> Exit:
     """Run a host until it is told to stop, or can't go on. Raises HostError, BadKey before it has begun."""
     hide()
     # Whoever started this may ignore it, and then the kernel tells nobody how a child ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
     paths = tuple(map(Path, files))
-    described = describe_all(paths, timeout=DEFAULT.ready_deadline, environment=os.environ)
+    place = for_host(data, paths[0])
+    isolation = choose(asked, data=str(place), environment=os.environ)
+    described = describe_all(paths, timeout=DEFAULT.ready_deadline, environment=os.environ, isolation=isolation)
     with Signals() as signals:
         config = Config(
-            data=for_host(data, paths[0]),
+            data=place,
             described=described,
             command=("waypost", *sys.argv[1:]),
             environment=dict(os.environ),
             allow_network=allow_network,
+            isolation=isolation,
             say=None if quiet else say,
             give_up=signals.give_up,
         )
@@ -130,6 +134,9 @@ def _at_once(_number: int, _frame: FrameType | None) -> None:
 
 
 def _introduce(host: Host, described: Sequence[Described]) -> None:
-    out(f"waypost: {words.isolation(ISOLATION)}", f"data in {host.data.path}, signed by {host.key.fingerprint}")
+    out(
+        f"waypost: {words.isolation(str(host.config.isolation))}",
+        f"data in {host.data.path}, signed by {host.key.fingerprint}",
+    )
     for each in described:
         out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}")

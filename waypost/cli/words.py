@@ -11,7 +11,9 @@ from waypost.cli.output import harmless
 from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Unread, Verified, WaitingOn, Why
 
 ISOLATION = {
-    "none": "isolation none: workflow code runs as this user and is kept from mistakes, not from malice",
+    "namespace": "workflow code sees its own files and processes, and nothing of yours",
+    "uid": "workflow code runs as a user of its own, and sees what every user of this machine sees",
+    "none": "workflow code runs as this user and is kept from mistakes, not from malice",
 }
 
 
@@ -25,9 +27,13 @@ def moment(at: str | None) -> str:
     return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
-def isolation(mode: str) -> str:
-    """What the isolation of this host protects against."""
-    return ISOLATION.get(mode, f"isolation {mode}")
+def isolation(said: str) -> str:
+    """What the isolation of a host protects against, with its limits, and why it is no stronger one."""
+    if not said:
+        return "no host runs, so no isolation is in force"
+    kind, _, why = said.partition(": ")
+    means = ISOLATION.get(kind.partition(" ")[0], "")
+    return f"isolation {kind}" + (f": {means}" if means else "") + (f" ({harmless(why)})" if why else "")
 
 
 def show(run: RunShown) -> Iterator[str]:

@@ -30,18 +30,19 @@ from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unf
 from waypost.host.deploying import Means, deploy_all
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, NotWritable, Taken
+from waypost.host.isolation import NONE, Isolation
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.messages import Begin, End
 from waypost.host.root import HostActor, House
 from waypost.host.server import ApiServer, bind
 from waypost.host.timeline import TimelineActor
+from waypost.host.users import users
 from waypost.host.wires import Wires
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell
 
-ISOLATION = "none"
 SWITCH = 0.0005
 """Seconds between two switches of threads: with the default of 5 ms an answer that crosses six of them is slow."""
 _MARGIN = 10.0
@@ -57,6 +58,7 @@ class Config:
     """For people who find the lock held."""
     environment: Mapping[str, str] = field(repr=False)
     allow_network: bool = False
+    isolation: Isolation = NONE
     limits: Limits = DEFAULT
     say: Callable[[str, str], None] | None = None
     """Is told each line of the timeline: (ISO 8601 UTC, text). None: there is no timeline."""
@@ -95,7 +97,7 @@ class Host:
                 now=clock.now(),
                 limits=config.limits,
             )
-            config = replace(config, described=deploy_all(means, config.described))
+            config = replace(config, described=_told(config.isolation, deploy_all(means, config.described)))
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)
@@ -116,14 +118,14 @@ class Host:
                 pid=os.getpid(),
                 since=since,
                 data=str(data.path),
-                isolation=ISOLATION,
+                isolation=str(config.isolation),
                 signer=key.fingerprint,
                 deployments=(),
             )
             api = Api(
                 live,
                 limits=config.limits,
-                verify=lambda: offline.check(data, key.public, isolation=ISOLATION),
+                verify=lambda: offline.check(data, key.public, isolation=str(config.isolation)),
                 status=lambda: status,
             )
             server = ApiServer(listener, api.app(), lambda: wires.pids).start()
@@ -164,6 +166,8 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
         ports=ports,
         described=config.described,
         environment=config.environment,
+        isolation=config.isolation,
+        users=_users(config, ports.data),
         report=report,
         give_up=config.give_up,
         watchers=watchers,
@@ -176,6 +180,19 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
     opened.callback(_quietly, lambda: request(root, End(), timeout=patience))
     root.tell(Begin(tuple(described.spec for described in config.described)))
     return root
+
+
+def _told(isolation: Isolation, described: tuple[Described, ...]) -> tuple[Described, ...]:
+    """Each deployment says how far its code is shut in."""
+    return tuple(replace(each, spec=replace(each.spec, isolation=str(isolation))) for each in described)
+
+
+def _users(config: Config, data: DataDir) -> Mapping[str, int]:
+    """Raises NoUser, NotWritable."""
+    if not config.isolation.has_users:
+        return {}
+    names = [each.spec.name for each in config.described]
+    return users(data.path / "users.json", names, among=config.isolation.asked.uids[:-1])
 
 
 def _quietly(end: Callable[[], object]) -> None:

@@ -18,6 +18,7 @@ from waypost.host.courier import CourierActor
 from waypost.host.crew import HostCrew, Ports
 from waypost.host.describe import Described
 from waypost.host.errors import HostBroke, HostError
+from waypost.host.isolation import NONE, Isolation
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import BusStarted, DeploymentStarted, RootMessage
 from waypost.host.root_logic import (
@@ -49,8 +50,9 @@ class House:
     report: Callable[[Description], None]
     give_up: Callable[[HostError], None]
     watchers: tuple[Ref, ...] = ()
-    argv_prefix: tuple[str, ...] = ()
-    """Isolates a child; empty for isolation ``none``."""
+    isolation: Isolation = NONE
+    users: Mapping[str, int] = field(default_factory=dict)
+    """Each deployment's own, where the isolation gives it one."""
 
 
 class HostActor(Shell):
@@ -121,15 +123,14 @@ class HostActor(Shell):
 
     def _crew(self, name: Deployment) -> HostCrew:
         house, code = self._house, self._code[name]
-        limits = house.ports.limits
+        limits, tree = house.ports.limits, house.ports.data.code / code.record.tree
         output = ChildLog(house.ports.data.logs / f"{name}.log", limit=limits.log_bytes)
         retries = ("--retry-first", f"{limits.retry_first:g}", "--retry-cap", f"{limits.retry_cap:g}")
         command = ChildCommand(
             python=sys.executable,
-            arguments=(*code.arguments(house.ports.data.code / code.record.tree), *retries),
+            arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
             environment=house.environment,
             output=output.write,
-            argv_prefix=house.argv_prefix,
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs)
 
