@@ -59,18 +59,19 @@ def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
-def started(file: Path, text: str) -> ScriptedHost:
+def started(file: Path, text: str, *arguments: str) -> ScriptedHost:
     """Write a workflow and prepare its host."""
     file.write_text(text)
     log = MemoryLog()
     log.start(b"From: ann@example.com\r\nMessage-ID: <1@x>\r\n\r\nplease\r\n")
-    return ScriptedHost(file, log)
+    return ScriptedHost(file, log, arguments)
 
 
 @pytest.mark.usefixtures("unmeasured")
-def test_ready_comes_before_all_that_only_a_run_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [(), ("--tree", "{folder}")], ids=["a file", "a file of a tree of code"])
+def test_ready_comes_before_all_that_only_a_run_needs(tmp_path: Path, place: tuple[str, ...]) -> None:
     """A deployment that is woken by a mail answers the sooner, and a host with many comes up the sooner."""
-    with started(tmp_path / "cs_flow.py", FLOW + SAY) as host:
+    with started(tmp_path / "cs_flow.py", FLOW + SAY, *(each.format(folder=tmp_path) for each in place)) as host:
         host.until(lambda: host.ready is not None and b"GARBAGE" in host.output)
         assert host.ready is not None
         assert host.ready.error is UNSET
