@@ -16,7 +16,7 @@ from substrate.errors import Damaged, NoSuchRun
 from substrate.folder import Folder
 from substrate.keys import PublicKey
 from substrate.listing import list_runs, told_line
-from substrate.messages import Approval, Kept, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, Latch, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
 from substrate.readview import ReadView, open_readonly
 from substrate.rules.code import code_of
 from substrate.runlog import Known
@@ -39,6 +39,8 @@ class Facts:
     generation: int
     held: str
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
+    latch: Latch | None
+    """Why no child may run until an operator resets it."""
     flush: int
     flush_hash: str
     sealed: int
@@ -80,6 +82,7 @@ class Reader:
             epoch=view.format.epoch,
             generation=self._state().generation,
             held=self._state().held,
+            latch=self._state().latch or None,
             flush=view.flush_number,
             flush_hash=view.flush_hash,
             sealed=view.sealed_number,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from waypost.host.held import WouldGo
 
 from waypost.cli.output import harmless
-from waypost.host.answers import DeploymentVerified, RunRow, Runs, RunShown, Unread, Verified, WaitingOn, Why
+from waypost.host.answers import ChildExit, DeploymentVerified, RunRow, Runs, RunShown, Unread, Verified, WaitingOn, Why
 
 ISOLATION = {
     "namespace": "workflow code sees its own files and processes, and nothing of yours",
@@ -57,6 +57,16 @@ def why(answer: Why) -> Iterator[str]:
     if answer.advice:
         yield answer.advice
     yield f"the deployment: {answer.deployment_state}; {isolation(answer.isolation)}"
+    if answer.exited is not None:
+        yield from _exited(answer.exited)
+
+
+def _exited(child: ChildExit) -> Iterator[str]:
+    """How the last child ended, and what it wrote at last: text of the workflow's own, so shown as harmless."""
+    yield f"its last process, of generation {child.generation}: {harmless(child.why)}, {moment(child.at)}"
+    if child.stderr:
+        yield "  at last it wrote:"
+        yield from (f"    {harmless(line)}" for line in child.stderr)
 
 
 def _wait(wait: WaitingOn) -> str:

@@ -8,7 +8,7 @@ from waypost.cli import words
 from waypost.cli.client import Client, Said
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain, run_named
-from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Resumed
+from waypost.host.answers import Answered, DeploymentReset, DeploymentResumed, MailTaken, Resumed
 from waypost.host.datadir import DataDir
 from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotHosted, NotNow
 from waypost.host.exits import Exit
@@ -66,6 +66,13 @@ def resume_held(name: str, data: str | None, *, yes: bool) -> Exit:
         raise NotConfirmed(name)
     resumed = Client(where.socket).post(DeploymentResumed, "deployments", name, "resume")
     out(f"{resumed.deployment} goes on")
+    return Exit.OK
+
+
+def reset(name: str, data: str | None) -> Exit:
+    """``waypost reset DEPLOYMENT``."""
+    given = Client(existing(data).socket).post(DeploymentReset, "deployments", plain("the deployment", name), "reset")
+    out(f"{given.deployment} is given a process again; its live runs go on where they were")
     return Exit.OK
 
 

@@ -18,8 +18,20 @@ class Problem(Answer, frozen=True, kw_only=True):
     hint: str = ""
 
 
+class ChildExit(Answer, frozen=True, kw_only=True):
+    """How a child ended that nobody had asked to: ``why`` in words, and the last lines that it wrote to stderr."""
+
+    generation: int
+    at: str
+    why: str
+    stderr: tuple[str, ...] = ()
+
+
 class DeploymentStatus(Answer, frozen=True, kw_only=True):
-    """How a deployment is; ``until`` is when it goes on by itself."""
+    """How a deployment is; ``until`` is when it goes on by itself, ``exited`` the last child that ended unasked.
+
+    ``code``: why it is down, for programs: ``crash-looping``, ``host-fault``, ``storage-failed``, ``damaged``, …
+    """
 
     name: str
     address: str
@@ -28,6 +40,8 @@ class DeploymentStatus(Answer, frozen=True, kw_only=True):
     generation: int = 0
     pid: int | None = None
     until: str | None = None
+    code: str = ""
+    exited: ChildExit | None = None
 
 
 class Status(Answer, frozen=True, kw_only=True):
@@ -103,7 +117,10 @@ class RunShown(Answer, frozen=True, kw_only=True):
 
 
 class Why(Answer, frozen=True, kw_only=True):
-    """Why a run isn't moving. ``deployment_state`` says what its deployment does, ``advice`` is for the whole run."""
+    """Why a run isn't moving. ``deployment_state`` says what its deployment does, ``advice`` is for the whole run.
+
+    ``exited``: the last child that ended unasked, where there is no child now.
+    """
 
     run: str
     deployment: str
@@ -112,6 +129,7 @@ class Why(Answer, frozen=True, kw_only=True):
     isolation: str
     waiting: tuple[WaitingOn, ...] = ()
     advice: str = ""
+    exited: ChildExit | None = None
 
 
 class EventsPage(Answer, frozen=True, kw_only=True):
@@ -192,6 +210,13 @@ class Resumed(Answer, frozen=True, kw_only=True):
 
 class DeploymentResumed(Answer, frozen=True, kw_only=True):
     """A held deployment goes on."""
+
+    deployment: str
+    by: str
+
+
+class DeploymentReset(Answer, frozen=True, kw_only=True):
+    """A deployment that was crash-looping has a child again."""
 
     deployment: str
     by: str

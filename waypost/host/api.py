@@ -20,15 +20,13 @@ from starlette.routing import Route
 
 from substrate.errors import SubstrateError
 from waypost.host import queued, source
-from waypost.host.answers import Answer, DeploymentStatus, Problem, Status, Verified
+from waypost.host.answers import Answer, Problem, Status, Verified
 from waypost.host.bodies import Bodies
 from waypost.host.errors import HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
-from waypost.host.narrate import printable
 from waypost.model.errors import Invalid, WaypostError
 from waypost.model.events import Decision
 from waypost.model.limits import Limits
-from waypost.model.times import stamp
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +85,7 @@ class Api:
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
                 _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
+                _route("/v1/deployments/{name}/reset", self.reset_deployment, "POST"),
                 _route("/v1/deployments/{name}/seal", self.seal, "POST"),
             ],
             exception_handlers={
@@ -101,22 +100,7 @@ class Api:
 
     async def status(self, _request: Request) -> Status:
         """How the host is, and each of its deployments."""
-        deployed = await in_thread(self._live.deployed)
-        return msgspec.structs.replace(
-            self._status(),
-            deployments=tuple(
-                DeploymentStatus(
-                    name=each.spec.name,
-                    address=each.spec.address,
-                    state=each.description.state,
-                    reason=printable(each.description.reason),
-                    generation=each.description.generation,
-                    pid=each.description.pid,
-                    until=None if each.description.until is None else stamp(each.description.until),
-                )
-                for each in deployed
-            ),
-        )
+        return msgspec.structs.replace(self._status(), deployments=await in_thread(self._live.statuses))
 
     async def runs(self, request: Request) -> Answer:
         """All runs, newest first; ``?limit=``."""
@@ -176,6 +160,12 @@ class Api:
         async with self._bodies.whole(request, SMALL, "the request"):
             name, user = request.path_params["name"], request.scope["waypost.user"]
             return await in_thread(self._live.resume_deployment, name, user)
+
+    async def reset_deployment(self, request: Request) -> Answer:
+        """Let a crash-looping deployment have a child again, as the operator."""
+        async with self._bodies.whole(request, SMALL, "the request"):
+            name, user = request.path_params["name"], request.scope["waypost.user"]
+            return await in_thread(self._live.reset_deployment, name, user)
 
     async def seal(self, request: Request) -> Answer:
         """Bring all of a deployment onto its branch, for stock git to read."""

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from waypost.host.answers import Line, RunShown, WaitingOn, Why
+from waypost.host.answers import ChildExit, Line, RunShown, WaitingOn, Why
 from waypost.host.narrate import Narrator, printable
 from waypost.model import events as ev
 from waypost.model.ids import RunId
@@ -30,12 +30,17 @@ class Situation:
     reason: str = ""
     until: str | None = None
     isolation: str = "none"
+    code: str = ""
+    """Why it is down, for programs."""
+    since: str = ""
+    exited: ChildExit | None = None
 
     @property
     def words(self) -> str:
         """One line for people."""
         if not self.hosted:
-            return "no host runs it: nothing moves until one does"
+            stopped = f"; and then it is {self.code or self.state}" if self.code or self.state else ""
+            return f"no host runs it: nothing moves until one does{stopped}"
         reason = f": {printable(self.reason)}" if self.reason else ""
         until = f", until {self.until}" if self.until else ""
         return f"{self.state}{reason}{until}"
@@ -104,6 +109,24 @@ def brief(run: Run) -> str:
     return "; ".join(f"{w.kind}: {printable(w.detail, 60)}" for w in found[:2]) + (" …" if len(found) > 2 else "")  # noqa: PLR2004 - a list has room for two
 
 
+def blocked(situation: Situation) -> WaitingOn | None:
+    """What each live run of a deployment waits on before all else, where only an operator can let it go on."""
+    name, first = situation.name, "" if situation.hosted else "waypost run FILE, then: "
+    match situation.code or situation.state:
+        case "held":
+            command = f"{first}waypost resume {name}"
+        case "crash-looping":
+            command = f"{first}waypost reset {name}"
+        case "damaged":
+            command = f"waypost fsck {name}"
+        case _ if situation.state == "down":
+            command = "waypost run FILE   (anew, when the reason is gone)"
+        case _:
+            return None
+    what = f"its deployment is {situation.code or situation.state}"
+    return WaitingOn(kind="operator", detail=what, since=situation.since, command=command)
+
+
 def shown(told: Told, situation: Situation) -> RunShown:
     """The answer of ``waypost show``."""
     return RunShown(
@@ -128,14 +151,16 @@ def why(told: Told, situation: Situation) -> Why:
         isolation=situation.isolation,
         waiting=waits(told, situation),
         advice=_advice(told, situation),
+        exited=None if situation.state == "running" else situation.exited,
     )
 
 
 def waits(told: Told, situation: Situation) -> tuple[WaitingOn, ...]:
-    """What the run waits on, oldest first, each with the command that would move it."""
+    """What the run waits on, each with the command that would move it: what its deployment does, then oldest first."""
     found = waiting_on(told.state)
     several = sum(w.kind == "approval" for w in found) > 1
-    return tuple(
+    first = blocked(situation) if found else None
+    own = tuple(
         WaitingOn(
             kind=w.kind,
             call=w.call,
@@ -146,6 +171,7 @@ def waits(told: Told, situation: Situation) -> tuple[WaitingOn, ...]:
         )
         for w in found
     )
+    return own if first is None else (first, *own)
 
 
 def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) -> str:
@@ -170,8 +196,11 @@ def _advice(told: Told, situation: Situation) -> str:
     if isinstance(told.state, Ended):
         more = f"; `waypost log {told.run}` has the traceback" if told.state.outcome == "failed" else ""
         return f"it has {told.ending}\nnothing will follow{more}"
+    first = "" if situation.hosted else "start the host, then "
+    if situation.code == "crash-looping":
+        why = "its deployment's process ended again and again, so no other one is started: mend the reason"
+        return f"{why}, then {first}`waypost reset {situation.name}`; the run goes on where it was"
     if situation.state == "held":
-        first = "" if situation.hosted else "start the host, then "
         return f"its deployment is held: {first}`waypost resume {situation.name}` lists what would go out"
     if not situation.hosted:
         return "start the host with `waypost run FILE`: the run goes on where it was"

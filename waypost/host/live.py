@@ -8,6 +8,7 @@ from typing import Any
 
 import pykka
 
+from actors.describing import Description
 from actors.messages import Forward
 from substrate.messages import (
     Accepted,
@@ -26,19 +27,32 @@ from substrate.messages import (
     RejectedPage,
     RejectHeld,
     ReleaseHeld,
+    ResetDeployment,
     ResumeDeployment,
     RunLine,
     Unpause,
     Withheld,
 )
 from waypost.acting import Ref
-from waypost.host.answers import Answered, DeploymentResumed, MailTaken, Rejected, Released, Resumed, SealedNow
+from waypost.host.answers import (
+    Answered,
+    ChildExit,
+    DeploymentReset,
+    DeploymentResumed,
+    DeploymentStatus,
+    MailTaken,
+    Rejected,
+    Released,
+    Resumed,
+    SealedNow,
+)
 from waypost.host.beside import Beside
 from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule, Unanswered
 from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
+from waypost.host.narrate import printable
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
@@ -86,6 +100,26 @@ class Live:
                 reason=each.description.reason,
                 until=None if each.description.until is None else stamp(each.description.until),
                 isolation=each.spec.isolation,
+                code=each.description.code,
+                since=each.description.since,
+                exited=_exit_of(each.description),
+            )
+            for each in self.deployed()
+        )
+
+    def statuses(self) -> tuple[DeploymentStatus, ...]:
+        """Every deployment, for the host's status."""
+        return tuple(
+            DeploymentStatus(
+                name=each.spec.name,
+                address=each.spec.address,
+                state=each.description.state,
+                reason=printable(each.description.reason),
+                generation=each.description.generation,
+                pid=each.description.pid,
+                until=None if each.description.until is None else stamp(each.description.until),
+                code=each.description.code,
+                exited=_exit_of(each.description),
             )
             for each in self.deployed()
         )
@@ -158,6 +192,14 @@ class Live:
         self._forward(name, ResumeDeployment(by))
         return DeploymentResumed(deployment=name, by=by)
 
+    def reset_deployment(self, name: str, by: str) -> DeploymentReset:
+        """Let a crash-looping deployment have a child again. Raises NoSuchDeployment, RefusedByRule, NotNow."""
+        known = tuple(each.spec.name for each in self.deployed())
+        if name not in known:
+            raise NoSuchDeployment(name, known)
+        self._forward(name, ResetDeployment(by))
+        return DeploymentReset(deployment=name, by=by)
+
     def seal(self, name: str) -> SealedNow:
         """Bring all of a deployment onto its branch. Raises NoSuchDeployment, NotNow."""
         known = tuple(each.spec.name for each in self.deployed())
@@ -221,3 +263,12 @@ class Live:
             raise Unanswered("the part of the host that would answer has ended") from None
         except ActorBroken as broken:
             raise Unanswered(f"the part of the host that would answer has failed: {broken.message}") from None
+
+
+def _exit_of(description: Description) -> ChildExit | None:
+    exited = description.exited
+    if exited is None:
+        return None
+    return ChildExit(
+        generation=exited.generation, at=stamp(exited.at), why=printable(exited.why), stderr=exited.reason.stderr
+    )

@@ -55,7 +55,16 @@ class Offline:
             facts = self._reader(name).facts()
         except SubstrateError as failure:
             return Situation(name=name, address="", hosted=False, state="unreadable", reason=failure.message)
-        return Situation(name=name, address=facts.address, hosted=False, state="held" if facts.held else "")
+        latch = facts.latch
+        return Situation(
+            name=name,
+            address=facts.address,
+            hosted=False,
+            state="held" if facts.held else "down" if latch else "",
+            reason=latch.detail if latch else "",
+            code=latch.reason if latch and not facts.held else "",
+            since=latch.at if latch else "",
+        )
 
     def _reader(self, deployment: str) -> Reader:
         if deployment not in self._readers:

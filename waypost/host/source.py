@@ -11,7 +11,7 @@ import msgspec
 
 from substrate.messages import Kept, LogPage, RejectedPage, RunLine
 from waypost.host import explain
-from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Unread, Why
+from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Unread, WaitingOn, Why
 from waypost.host.errors import AmbiguousRun, NoSuchRun
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
@@ -70,7 +70,8 @@ def readable(source: Source, ask: Callable[[str], T]) -> tuple[dict[str, T], tup
 def runs(source: Source, limit: int = LIST) -> Runs:
     """The answer of ``waypost runs``: newest first."""
     found, unread = readable(source, lambda name: source.runs(name, limit + 1))
-    rows = [_row(name, line) for name, lines in found.items() for line in lines]
+    stopped = {situation.name: explain.blocked(situation) for situation in source.situations()}
+    rows = [_row(name, line, stopped.get(name)) for name, lines in found.items() for line in lines]
     rows.sort(key=lambda row: row.started, reverse=True)
     return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit, unread=unread)
 
@@ -147,8 +148,9 @@ def _as_id(text: str) -> RunId | None:
         return None
 
 
-def _row(deployment: str, line: RunLine) -> RunRow:
-    waits = [f"{wait.kind}: {printable(wait.detail, _BRIEF)}" for wait in itertools.islice(line.waiting, _WAITS)]
+def _row(deployment: str, line: RunLine, stopped: WaitingOn | None) -> RunRow:
+    first = [] if stopped is None or not line.waiting else [f"{stopped.kind}: {stopped.detail}"]
+    own = [f"{wait.kind}: {printable(wait.detail, _BRIEF)}" for wait in itertools.islice(line.waiting, _WAITS)]
     more = " …" if len(line.waiting) > _WAITS else ""
     return RunRow(
         run=line.run,
@@ -158,5 +160,5 @@ def _row(deployment: str, line: RunLine) -> RunRow:
         changed=line.changed,
         seq=line.seq,
         subject=printable(line.subject, _BRIEF),
-        waiting="; ".join(waits) + more,
+        waiting="; ".join((*first, *own)) + more,
     )
