@@ -31,7 +31,6 @@ from actors.logic.supervisor_states import WHOLE, Books, Idle, Setup, State
 from actors.messages import (
     Crew,
     DeploymentSpec,
-    ExitCounted,
     GenerationDown,
     GenerationUp,
     Launch,
@@ -104,8 +103,6 @@ class SupervisorActor(Shell):
                 tell(self._hired[Role.DISPATCH], up)
             case Gone():
                 tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected, effect.reason))
-                if effect.unexpected:
-                    tell(self.actor_ref, ExitCounted(generation=effect.generation, runs=()))
             case Introduce():
                 tell(self._hired[Role.CHILD], self._peers())
             case Attend():
