@@ -33,9 +33,9 @@ PATIENCE = 180.0
 _LOOKS = 5
 LIMITS = (
     '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 400, '
-    '"attempts": 1000}'
+    '"attempts": 1000, "crash_exits": 1000000, "crash_total": 1000000}'
 )
-"""Short waits, small packs; and a mail whose child was killed is not to blame, however often."""
+"""Short waits, small packs; and neither a mail whose child was killed nor the deployment is to blame, however often."""
 FLOW = f'''
 import os
 from pathlib import Path
