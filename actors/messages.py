@@ -171,6 +171,11 @@ class ExitCounted:
         """Whether it made a suspect, or went against one: so it has brought a run nearer to being set aside."""
         return any(each.suspect for each in self.runs)
 
+    @property
+    def explains(self) -> int:
+        """How many exits before it are explained, too: those that were counted against a run that is a suspect now."""
+        return max((each.attempt - 1 for each in self.runs if each.suspect and not each.suspected), default=0)
+
 
 @dataclass(frozen=True, slots=True)
 class WatchRun:

@@ -42,16 +42,27 @@ def settled(setup: Setup, state: State, now: Now) -> State:
 
 
 def raise_child(books: Books) -> Next[State]:
-    """Begin a generation; its child follows once that is durable."""
+    """Begin a generation; its child follows once that is durable.
+
+    The first one of a crew finds the claims of one that has ended over them, every other one only those that outlived
+    a child: these are no mail's fault.
+    """
+    blame = books.raised != books.incarnation
     books = replace(books, last=books.last + 1)
-    return Next(Raising(books, books.last), (Pass(books.last, BeginGeneration()),))
+    return Next(Raising(books, books.last), (Pass(books.last, BeginGeneration(blame=blame)),))
 
 
 def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[State]:
     """The generation is durable, or couldn't be written: then a little later."""
     match message:
         case Outcome(state.raised, Done(value=generation)):
-            books = replace(state.books, last=state.books.last + 1, generation=generation, launched=now.mono)
+            books = replace(
+                state.books,
+                last=state.books.last + 1,
+                raised=state.books.incarnation,
+                generation=generation,
+                launched=now.mono,
+            )
             wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
             return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):

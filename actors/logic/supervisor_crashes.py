@@ -32,10 +32,12 @@ def charge(crashes: Crashes, life: float, counted: ExitCounted) -> Crashes:
     """A child ended unasked, ``life`` seconds after its launch, and that was counted against these runs.
 
     Where it has brought a run nearer to being set aside, that is the remedy, and it comes to an end: the deployment is
-    charged with nothing. Else a few bad runs, one after the other, would latch it, and all others would wait for them.
+    charged with nothing, and what it was charged with for that run before is taken back. Else a few bad runs, one after
+    the other, would latch it, and all others would wait for them.
     """
     if counted.alone or counted.explained:
-        return Crashes(_aged(crashes, life), max(crashes.tries, 1))
+        ages = _aged(crashes, life)
+        return Crashes(ages[: max(0, len(ages) - counted.explains)], max(crashes.tries - counted.explains, 1))
     return Crashes((*_aged(crashes, life), 0.0), crashes.tries + 1)
 
 

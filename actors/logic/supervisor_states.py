@@ -68,6 +68,8 @@ class Books:
     """How often the disk has failed the repository's writer, in this supervisor's life."""
     crashes: Crashes = NONE
     """Of children, since the last stable time."""
+    raised: int = 0
+    """The incarnation of the crew that has begun a generation last."""
     launched: float = 0.0
     """When the newest child was launched, in monotonic seconds."""
     exited: Exited | None = None

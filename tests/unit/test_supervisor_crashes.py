@@ -129,6 +129,37 @@ def test_what_is_a_suspects_to_bear_is_not_the_deployments(against, charged) -> 
     assert pause(charge(NONE, 1.0, against), LIMITS) == 1.0
 
 
+def test_bad_runs_that_come_one_after_the_other_do_not_latch() -> None:
+    """Each ends two children before it is a suspect; the second exit takes back what was charged for the first."""
+    first = Interrupted(run=RUN, attempt=1, then="resume", suspect=False, suspected=False)
+    second = Interrupted(run=RUN, attempt=2, then="resume", suspect=True, suspected=False)
+    crashes = NONE
+    for _ in range(10):
+        for run in (first, second):
+            crashes = charge(crashes, 1.0, ExitCounted(generation=Generation(3), runs=(run,)))
+            assert not loop(crashes, LIMITS)
+            assert pause(crashes, LIMITS) <= 2 * LIMITS.backoff_first
+    assert crashes.ages == ()
+
+
+def test_what_no_run_explains_stays_charged() -> None:
+    """Of three exits two were one bad run's: the other one still counts."""
+    second = Interrupted(run=RUN, attempt=2, then="resume", suspect=True, suspected=False)
+    crashes = charge(lived(5.0, 5.0), 7.0, ExitCounted(generation=Generation(3), runs=(second,)))
+    assert crashes.ages == (12.0,)
+
+
+def test_only_the_first_generation_of_a_crew_blames_the_mails_that_were_claimed() -> None:
+    """What outlived a child was claimed by a host that lives: three bad runs mustn't put innocent mails on hold."""
+    first = step(OPENING, Outcome(TOKEN, Done(0, SNAPSHOT)))
+    assert BeginGeneration(blame=True) in [effect.what for effect in first.effects if isinstance(effect, Pass)]
+    up = step(RUNNING, DIED, now=NOW).state
+    waiting = step(replace(up, books=replace(up.books, raised=up.books.incarnation)), COUNTED).state
+    assert isinstance(waiting, BackingOff)
+    again = step(waiting, Woken(waiting.wake))
+    assert [effect.what for effect in again.effects if isinstance(effect, Pass)] == [BeginGeneration(blame=False)]
+
+
 # --- an exit -------------------------------------------------------------------------------------------------------
 
 

@@ -120,7 +120,7 @@ def test_an_open_repository_gets_its_crew_and_a_generation_before_any_child() ->
 def test_a_durable_generation_is_followed_by_its_child() -> None:
     """It is launched with a deadline by which it has to say hello."""
     following = step(RAISING, Outcome(RAISED, Done(1, Generation(4))))
-    assert following.state == Starting(replace(BOOKS, last=11, generation=Generation(4), launched=100.0), 11)
+    assert following.state == Starting(replace(BOOKS, last=11, raised=1, generation=Generation(4), launched=100.0), 11)
     assert without_news(following) == (
         Hire(Role.CHILD, 4),
         LaunchChild(),
