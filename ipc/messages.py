@@ -98,6 +98,15 @@ class PauseRequest(Message, frozen=True, kw_only=True, tag="pause.request"):
     detail: Text
 
 
+class CancelRequest(Message, frozen=True, kw_only=True, tag="cancel.request"):
+    """The run's own code asks for its end, at this call. CancelRequested is how the child learns that it is so."""
+
+    id: Count
+    run: RunName
+    call: CallName
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
 class RunLogCredit(Message, frozen=True, kw_only=True, tag="run.log.credit"):
     """One page of the run's log was taken in; another may be sent."""
 
@@ -191,6 +200,13 @@ class PauseResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="p
     refused: Text | UnsetType = UNSET
 
 
+class CancelResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="cancel.result"):
+    """The run's end was asked for, now or before; its event is on the way. Or refused, and why."""
+
+    id: Count
+    refused: Text | UnsetType = UNSET
+
+
 class GrantsUpdated(Message, frozen=True, kw_only=True, tag="grants-updated"):
     """What the run may do, before ``run.start`` names its hash. The host enforces it; the child is only told."""
 
@@ -205,7 +221,9 @@ class Shutdown(Message, frozen=True, kw_only=True, tag="shutdown"):
     reason: Line
 
 
-FromChild: TypeAlias = Ready | AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | RunLogCredit
+FromChild: TypeAlias = (
+    Ready | AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | CancelRequest | RunLogCredit
+)
 FromChildEvents: TypeAlias = Progress
 ToChild: TypeAlias = (
     RunStart
@@ -217,6 +235,7 @@ ToChild: TypeAlias = (
     | BlobStored
     | OutboundResult
     | PauseResult
+    | CancelResult
     | GrantsUpdated
     | Shutdown
 )

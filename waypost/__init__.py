@@ -11,9 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from waypost.authoring.calls import Verdict, approve, receive, send, sleep
-    from waypost.authoring.errors import DeadlinePassed, Misdeclared, NotReplayable, SendRefused, StepError
-    from waypost.authoring.steps import Step, idempotency_key, progress
+    from waypost.authoring.calls import Verdict, approve, cancel, receive, send, signal, sleep
+    from waypost.authoring.errors import (
+        BadSignal,
+        DeadlinePassed,
+        Misdeclared,
+        NotReplayable,
+        RunCancelled,
+        SendRefused,
+        StepError,
+    )
+    from waypost.authoring.steps import Step, cancelled, idempotency_key, progress
     from waypost.authoring.workflow import Workflow
     from waypost.model.errors import Invalid, WaypostError
     from waypost.model.mail_record import Attachment, Mail
@@ -23,11 +31,13 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attachment": "waypost.model.mail_record",
+    "BadSignal": "waypost.authoring.errors",
     "DeadlinePassed": "waypost.authoring.errors",
     "Invalid": "waypost.model.errors",
     "Mail": "waypost.model.mail_record",
     "Misdeclared": "waypost.authoring.errors",
     "NotReplayable": "waypost.authoring.errors",
+    "RunCancelled": "waypost.authoring.errors",
     "SendRefused": "waypost.authoring.errors",
     "Step": "waypost.authoring.steps",
     "StepError": "waypost.authoring.errors",
@@ -36,20 +46,25 @@ _HOME = {
     "WaypostError": "waypost.model.errors",
     "Workflow": "waypost.authoring.workflow",
     "approve": "waypost.authoring.calls",
+    "cancel": "waypost.authoring.calls",
+    "cancelled": "waypost.authoring.steps",
     "idempotency_key": "waypost.authoring.steps",
     "progress": "waypost.authoring.steps",
     "receive": "waypost.authoring.calls",
     "send": "waypost.authoring.calls",
+    "signal": "waypost.authoring.calls",
     "sleep": "waypost.authoring.calls",
 }
 
 __all__ = [
     "Attachment",
+    "BadSignal",
     "DeadlinePassed",
     "Invalid",
     "Mail",
     "Misdeclared",
     "NotReplayable",
+    "RunCancelled",
     "SendRefused",
     "Step",
     "StepError",
@@ -58,10 +73,13 @@ __all__ = [
     "WaypostError",
     "Workflow",
     "approve",
+    "cancel",
+    "cancelled",
     "idempotency_key",
     "progress",
     "receive",
     "send",
+    "signal",
     "sleep",
 ]
 

@@ -19,6 +19,8 @@ from ipc.messages import (
     BlobGet,
     BlobPut,
     BlobStored,
+    CancelRequest,
+    CancelResult,
     OutboundMessage,
     OutboundResult,
     PauseRequest,
@@ -27,6 +29,7 @@ from ipc.messages import (
 from substrate.messages import (
     Append,
     Attachment,
+    Cancel,
     Done,
     Operation,
     Pause,
@@ -43,7 +46,7 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, Generation, RunId, call_id, parse_run_id
 from waypost.model.limits import Limits
 
-Request: TypeAlias = AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest
+Request: TypeAlias = AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | CancelRequest
 
 _WORDS = 2000  # of a refusal, for the child: enough for people, small enough for a frame
 
@@ -92,7 +95,14 @@ class Pausing:
     id: int
 
 
-UnderWay: TypeAlias = Appending | Storing | Fetching | Mailing | Pausing
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """A run's own wish to end."""
+
+    id: int
+
+
+UnderWay: TypeAlias = Appending | Storing | Fetching | Mailing | Pausing | Cancelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +187,8 @@ def take(desk: Desk, request: Request, *, generation: Generation, limits: Limits
         case PauseRequest():
             pause = Pause(run=run, code=request.code, detail=request.detail, generation=generation)
             return _submit(desk, Pausing(request.id), pause, Stage.COMMITTED)
+        case CancelRequest():
+            return _submit(desk, Cancelling(request.id), _cancel(request, run, generation), Stage.COMMITTED)
         case _:
             assert_never(request)
 
@@ -217,6 +229,10 @@ def _mail(request: OutboundMessage, run: RunId, by: WorkflowProcess) -> QueueMai
             for file in request.attachments
         ),
     )
+
+
+def _cancel(request: CancelRequest, run: RunId, generation: Generation) -> Cancel:
+    return Cancel(run=run, reason=request.reason, origin="self", call=_call(request.call), generation=generation)
 
 
 def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: Limits) -> Given:
@@ -280,7 +296,9 @@ def _call(text: str) -> CallId:
 
 def commits(desk: Desk, correlation: int, result: Done | Refused) -> bool:
     """Whether this outcome of a request is a commit; a value is none until an event names it."""
-    return isinstance(result, Done) and isinstance(desk.open.get(correlation), Appending | Mailing | Pausing)
+    return isinstance(result, Done) and isinstance(
+        desk.open.get(correlation), Appending | Mailing | Pausing | Cancelling
+    )
 
 
 def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
@@ -304,6 +322,8 @@ def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
             said = OutboundResult(id=request.id, refused=refused)
         case Pausing():
             said = PauseResult(id=request.id, refused=refused)
+        case Cancelling():
+            said = CancelResult(id=request.id, refused=refused)
         case _:
             assert_never(request)
     left = {key: other for key, other in desk.open.items() if key != correlation}

@@ -27,11 +27,13 @@ def test_public_names() -> None:
     """The authoring API grows only on purpose, and every name of it can be loaded."""
     assert waypost.__all__ == [
         "Attachment",
+        "BadSignal",
         "DeadlinePassed",
         "Invalid",
         "Mail",
         "Misdeclared",
         "NotReplayable",
+        "RunCancelled",
         "SendRefused",
         "Step",
         "StepError",
@@ -40,10 +42,13 @@ def test_public_names() -> None:
         "WaypostError",
         "Workflow",
         "approve",
+        "cancel",
+        "cancelled",
         "idempotency_key",
         "progress",
         "receive",
         "send",
+        "signal",
         "sleep",
     ]
     assert all(getattr(waypost, name) for name in waypost.__all__)

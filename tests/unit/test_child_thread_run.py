@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from waypost import NotReplayable, approve, receive, sleep
+from waypost import NotReplayable, RunCancelled, approve, receive, sleep
 from waypost.authoring.calls import Verdict
 from waypost.authoring.scope import current
-from waypost.child.program import Asked, Finished, Gave, Raised, Turn, Waiting
+from waypost.child.program import Asked, Finished, Gave, GaveUp, Raised, Turn, Waiting
 from waypost.child.thread_run import ThreadRun
 from waypost.model.ids import CallId
 
@@ -127,3 +127,22 @@ def test_a_thread_of_the_workflows_own_has_no_place_in_the_program() -> None:
     threaded.turn()
     with pytest.raises(NotReplayable, match="thread"):
         scope[0].perform(None)
+
+
+def test_a_cancellation_is_raised_at_the_call_and_the_clean_up_may_make_others() -> None:
+    """What it was waiting for is given up; what it does then is recorded like everything it does."""
+
+    def body() -> object:
+        try:
+            return receive()
+        finally:
+            _ = sleep("1s")
+
+    threaded = Threaded(body)
+    threaded.turn()
+    threaded.run.cancel(0.0)
+    assert [type(command) for command in threaded.turn().commands] == [GaveUp, Asked]
+    end = threaded.deliver("r1#2", None).rest
+    assert isinstance(end, Finished)
+    assert isinstance(end.outcome, Raised)
+    assert isinstance(end.outcome.error, RunCancelled)

@@ -6,16 +6,19 @@ of the first. Outside of a run they raise NotReplayable.
 
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 import msgspec
 
-from waypost.authoring.errors import NotReplayable
-from waypost.authoring.requests import AwaitDecision, AwaitMail, Enclosure, Send, Sleep
+from waypost.authoring.errors import BadSignal, NotReplayable
+from waypost.authoring.requests import AwaitDecision, AwaitMail, AwaitSignal, Enclosure, Quit, Send, Sleep
 from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
 from waypost.model.address import address
 from waypost.model.errors import Invalid
+from waypost.model.event_parts import SNAPSHOT
+from waypost.model.signals import signal_name
 from waypost.model.times import seconds
+from waypost.model.values import Codec, ValueNotStorable
 
 if TYPE_CHECKING:
     from waypost.model.mail_record import Attachment, Mail
@@ -62,13 +65,59 @@ def sleep(duration: Duration) -> Coroutine[Any, Any, None]:
     return _perform("sleep()", operation)
 
 
+@overload
+def signal(name: str, *, timeout: Duration | None = None) -> Coroutine[Any, Any, Any]: ...
+@overload
+def signal(name: str, of: type[T], *, timeout: Duration | None = None) -> Coroutine[Any, Any, T]: ...
+def signal(name: str, of: Any = Any, *, timeout: Duration | None = None) -> Coroutine[Any, Any, Any]:
+    """Wait for a signal that somebody sends to this run under ``name``; one that came before is taken at once.
+
+    ``of``: the type of its payload. Raises DeadlinePassed when none came in time, BadSignal when the payload isn't of
+    that type (it is consumed all the same), Invalid for what is no name or duration, ValueNotStorable for a type that
+    can't be read from JSON.
+    """
+    limit = None if timeout is None else seconds(timeout)
+    wanted, codec = signal_name(name), Codec(of, where=f"signal({name!r})")
+
+    async def operation(ask: Ask) -> Any:
+        raw: bytes = await ask(AwaitSignal(wanted, limit))
+        try:
+            return codec.load(raw)
+        except ValueNotStorable as bad:
+            raise BadSignal(wanted, bad.why) from None
+
+    return _perform("signal()", operation)
+
+
+def cancel(reason: str) -> Coroutine[Any, Any, NoReturn]:
+    """Ask for the end of this run. It doesn't come back: the cancellation is raised here, as anybody's would be.
+
+    Raises Invalid for a reason that is no text of 1 to 1000 characters.
+    """
+    _check_text("reason", reason, LINE, one_line=True)
+    if not reason.strip():
+        raise Invalid("cancel() needs a reason: it is recorded")
+
+    async def operation(ask: Ask) -> NoReturn:
+        await ask(Quit(reason))
+        raise AssertionError("a run that asked for its end goes on")
+
+    return _perform("cancel()", operation)
+
+
 def approve(
-    title: str, *, who: str | Sequence[str], deadline: Duration | None = None, text: str = ""
+    title: str,
+    *,
+    who: str | Sequence[str],
+    deadline: Duration | None = None,
+    text: str = "",
+    snapshot: object = None,
 ) -> Coroutine[Any, Any, Verdict]:
     """Ask a person by mail and wait for their decision.
 
     ``title``: the question, the mail's subject; ``who``: an address or several, any one of which may answer, each the
-    sender of the run's first mail or named in ``Workflow(mail_to=[…])``; ``text`` goes into the mail under the title.
+    sender of the run's first mail or named in ``Workflow(mail_to=[…])``; ``text`` goes into the mail under the title;
+    ``snapshot``, JSON-shaped and of at most 128 KiB, goes to whatever shows approvals.
     Raises DeadlinePassed when nobody answered in time, SendRefused when the host won't mail ``who``, Invalid for bad
     arguments.
     """
@@ -79,10 +128,11 @@ def approve(
         raise Invalid("approve() needs a title: the question that is asked")
     body = "\n\n".join(part for part in (title, text, HOW_TO_ANSWER) if part)
     _check_text("text", body, TEXT)
+    shown = None if snapshot is None else Codec(Any).store(snapshot, limit=SNAPSHOT).raw
 
     async def operation(ask: Ask) -> Verdict:
         request = await ask(Send(people, title, body))
-        verdict: Verdict = await ask(AwaitDecision(title, people, request, limit))
+        verdict: Verdict = await ask(AwaitDecision(title, people, request, limit, shown))
         return verdict
 
     return _perform("approve()", operation)

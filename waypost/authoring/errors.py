@@ -41,6 +41,15 @@ class SendRefused(AuthoringError):
         self.reason = reason
 
 
+class BadSignal(AuthoringError):
+    """A signal's payload isn't of the type that the workflow waits for; ``name`` and ``why`` say which, and where."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"signal {name!r} doesn't fit: {why}", hint="catch BadSignal and wait for another one")
+        self.name = name
+        self.why = why
+
+
 class NotReplayable(AuthoringError, RuntimeError):
     """The workflow asked for something that a replay could not repeat. ``instead`` names what to write."""
 
@@ -51,7 +60,8 @@ class NotReplayable(AuthoringError, RuntimeError):
 
 
 class RunCancelled(BaseException):
-    """Raised out of the call at which a ``def`` workflow waits, when its run is taken from it.
+    """Raised out of the call at which a ``def`` workflow waits, when its run is cancelled, or taken from this process.
 
-    A BaseException, so that ``except Exception`` doesn't swallow it.
+    An ``async def`` workflow sees asyncio.CancelledError instead. Both are BaseExceptions, so that ``except Exception``
+    doesn't swallow them.
     """

@@ -54,6 +54,21 @@ class AwaitDecision(msgspec.Struct, frozen=True):
     who: tuple[str, ...]
     request: str
     timeout: float | None
+    snapshot: bytes | None = None
+    """JSON that whoever decides should see."""
+
+
+class AwaitSignal(msgspec.Struct, frozen=True):
+    """Wait for the signal of this name; ``timeout`` in seconds. The outcome is its payload, as JSON."""
+
+    name: str
+    timeout: float | None
+
+
+class Quit(msgspec.Struct, frozen=True):
+    """Ask for the end of this very run. There is no outcome: the run is cancelled while it waits for one."""
+
+    reason: str
 
 
 class Enclosure(msgspec.Struct, frozen=True):
@@ -77,10 +92,21 @@ class Send(msgspec.Struct, frozen=True):
     attachments: tuple[Enclosure, ...] = ()
 
 
-Request: TypeAlias = CallStep | Sleep | AwaitMail | AwaitDecision | Send
+Request: TypeAlias = CallStep | Sleep | AwaitMail | AwaitDecision | AwaitSignal | Quit | Send
 
 
-def describe(request: Request) -> str:
+def topic(request: Request) -> str | None:
+    """What else could take the answer to this wait, if its task was cancelled meanwhile; None for no such wait."""
+    match request:
+        case AwaitMail():
+            return "mail"
+        case AwaitSignal():
+            return f"signal {request.name}"
+        case _:
+            return None
+
+
+def describe(request: Request) -> str:  # noqa: PLR0911 - one arm per kind of request
     """The request in words, as a message shows it."""
     match request:
         case CallStep():
@@ -91,5 +117,9 @@ def describe(request: Request) -> str:
             return "receive()"
         case AwaitDecision():
             return f"approve(who={', '.join(request.who)})"
+        case AwaitSignal():
+            return f"signal({request.name!r})"
+        case Quit():
+            return "cancel()"
         case Send():
             return "send()"

@@ -27,14 +27,24 @@ class Engine(Protocol):
         ...
 
 
+class Recall:
+    """Whether a step's body is called off: said by the run's own thread, heard by the body's, and never taken back."""
+
+    __slots__ = ("said",)
+
+    def __init__(self) -> None:
+        self.said = False
+
+
 class InStep(msgspec.Struct, frozen=True):
     """The body of one try of a step.
 
-    ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress.
+    ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress; ``recall`` says when to stop.
     """
 
     key: str
     report: Callable[[str], None]
+    recall: Recall = msgspec.field(default_factory=Recall)
 
 
 class Nowhere(msgspec.Struct, frozen=True):

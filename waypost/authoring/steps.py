@@ -131,6 +131,21 @@ def idempotency_key() -> str:
             raise NotReplayable("idempotency_key() outside of a step", "call it inside the step's function")
 
 
+def cancelled() -> bool:
+    """Whether the run is being cancelled, so that the step should stop. For use inside a ``def`` step that takes long.
+
+    An ``async def`` step is cancelled by itself: asyncio.CancelledError is raised in it. In a plain process (a test)
+    it is False. Raises NotReplayable outside of a step.
+    """
+    match current():
+        case InStep() as step:
+            return step.recall.said
+        case Nowhere():
+            return False
+        case _:
+            raise NotReplayable("cancelled() outside of a step", "in the run itself, cancellation is an exception")
+
+
 def progress(text: str) -> None:
     """Tell whoever watches the run what the step is at: one line, 1000 characters, never recorded. For use in a step.
 

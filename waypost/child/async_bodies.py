@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Hashable
 from contextvars import Context
 from typing import Any
 
@@ -12,30 +12,41 @@ class AsyncBodies:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()  # asyncio keeps no task alive; touched by the loop's thread alone
+        # asyncio keeps no task alive; touched by the loop's thread alone.
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
         self._thread = threading.Thread(target=self._turn, name="waypost-async-steps", daemon=True)
         self._thread.start()
 
-    def start(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context) -> None:
+    def start(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context, name: Hashable) -> None:
         """Run a coroutine, made in the loop's thread, in a context. It must not raise."""
-        self._loop.call_soon_threadsafe(self._spawn, make, context)
+        self._loop.call_soon_threadsafe(self._spawn, make, context, name)
+
+    def cancel(self, name: Hashable) -> None:
+        """Cancel the coroutine of this name, if it runs."""
+        self._loop.call_soon_threadsafe(self._cancel, name)
 
     def close(self) -> None:
         """Cancel what runs and end the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def _spawn(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context) -> None:
+    def _spawn(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context, name: Hashable) -> None:
         task = self._loop.create_task(make(), context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    def _cancel(self, name: Hashable) -> None:
+        task = self._tasks.get(name)
+        if task is not None:
+            # In a turn after its first: one that is cancelled before that never enters its body, and could say nothing.
+            self._loop.call_soon(task.cancel)
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
         finally:
-            for task in self._tasks:
+            for task in tuple(self._tasks.values()):
                 task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+            self._loop.run_until_complete(asyncio.gather(*self._tasks.values(), return_exceptions=True))
             self._loop.close()

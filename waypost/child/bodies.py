@@ -8,12 +8,13 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
+from waypost.authoring.errors import RunCancelled
 from waypost.authoring.requests import CallStep
-from waypost.authoring.scope import InStep, enter
+from waypost.authoring.scope import InStep, Recall, enter
 from waypost.child import faults
 from waypost.child.effects import Body, BodyEnd, Completed, Errored
 from waypost.child.mailbox import BodyEnded, Mailbox, Reported
-from waypost.model.ids import RunId
+from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
 
 if TYPE_CHECKING:
@@ -33,15 +34,32 @@ class Bodies:
         self._limits = limits
         self._pool: ThreadPoolExecutor | None = None
         self._loop: AsyncBodies | None = None
+        self._recalls: dict[tuple[RunId, CallId], Recall] = {}
+        """Of the bodies that have begun, or wait for a thread; for the workflow's thread alone."""
 
     def start(self, run: RunId, body: Body) -> None:
         """Run one try of a step."""
         context = Context()  # not the caller's: a step is in no run, and sees no other step's settings
-        context.run(enter, InStep(body.key, lambda text: self._mailbox.put(Reported(run, body.step.call, text))))
+        name, recall = (run, body.step.call), Recall()
+        self._recalls[name] = recall
+        scope = InStep(body.key, lambda text: self._mailbox.put(Reported(run, body.step.call, text)), recall)
+        context.run(enter, scope)
         if body.step.request.spec.asynchronous:
-            self._on_loop().start(self._made(run, body), context)
+            self._on_loop().start(self._made(run, body, recall), context, name)
         else:
-            self._in_pool().submit(context.run, self._call, run, body)
+            self._in_pool().submit(context.run, self._call, run, body, recall)
+
+    def call_off(self, run: RunId, call: CallId) -> None:
+        """The run is being cancelled: an ``async def`` body is cancelled, a ``def`` one is told (``cancelled()``)."""
+        recall = self._recalls.get((run, call))
+        if recall is not None:
+            recall.said = True
+            if self._loop is not None:
+                self._loop.cancel((run, call))
+
+    def ended(self, run: RunId, call: CallId) -> None:
+        """How this body ended was taken from the mailbox."""
+        self._recalls.pop((run, call), None)
 
     def close(self) -> None:
         """Start nothing more; bodies under way in threads can't be stopped and are left to the end of the process."""
@@ -59,9 +77,14 @@ class Bodies:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="waypost-step")
         return self._pool
 
-    def _call(self, run: RunId, body: Body) -> None:
+    def _call(self, run: RunId, body: Body, recall: Recall) -> None:
         request = body.step.request
-        end = self._ended(request, lambda: request.spec.function(*request.args, **request.kwargs))
+
+        def call() -> object:
+            _go_on(recall)
+            return request.spec.function(*request.args, **request.kwargs)
+
+        end = self._ended(request, call)
         self._mailbox.put(BodyEnded(run, body.step, end))
 
     # --- async def -------------------------------------------------------------------------------------------------
@@ -73,11 +96,12 @@ class Bodies:
             self._loop = AsyncBodies()
         return self._loop
 
-    def _made(self, run: RunId, body: Body) -> Callable[[], Coroutine[Any, Any, None]]:
+    def _made(self, run: RunId, body: Body, recall: Recall) -> Callable[[], Coroutine[Any, Any, None]]:
         request = body.step.request
 
         async def run_it() -> None:
             try:
+                _go_on(recall)
                 value: object = await request.spec.function(*request.args, **request.kwargs)
             except BaseException as error:  # noqa: BLE001 - SystemExit of a step must not end the loop of all
                 end: BodyEnd = _errored(error, request)
@@ -92,6 +116,11 @@ class Bodies:
             return Completed(request.spec.codec.store(call(), limit=self._limits.value).raw)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a step is a failed step
             return _errored(error, request)
+
+
+def _go_on(recall: Recall) -> None:
+    if recall.said:
+        raise RunCancelled("the run was cancelled before this step began")
 
 
 def _errored(error: BaseException, request: CallStep) -> Errored:

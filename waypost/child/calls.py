@@ -10,7 +10,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from waypost.authoring.requests import AwaitDecision, AwaitMail, CallStep, Request, Send, Sleep
+from waypost.authoring.requests import AwaitDecision, AwaitMail, AwaitSignal, CallStep, Quit, Request, Send, Sleep
 from waypost.child.program import Asked, Command, GaveUp
 from waypost.child.replay import (
     Closed,
@@ -52,6 +52,13 @@ class Mailing(msgspec.Struct, frozen=True):
     request: Send
 
 
+class Quitting(msgspec.Struct, frozen=True):
+    """The run's end is to be asked for."""
+
+    call: CallId
+    request: Quit
+
+
 class Calls:
     """The calls of one run, by identity, in the order in which the code made them."""
 
@@ -89,7 +96,7 @@ class Calls:
             self._move(call, after)
         return None if request is None else Reached(call, request, event)
 
-    def proposals(self, seen: int) -> Iterator[ev.AnyEvent | Mailing]:
+    def proposals(self, seen: int) -> Iterator[ev.AnyEvent | Mailing | Quitting]:
         """What a live run asks its host for now, in the order of the code; each is given out once.
 
         ``seen``: seq of the newest event that the code was given.
@@ -150,7 +157,9 @@ class Calls:
             self._wishes.pop(call, None)
 
 
-def _opening(call: CallId, request: Request, attempt: int, seen: int) -> ev.AnyEvent | Mailing:
+def _opening(  # noqa: PLR0911 - one arm per kind of request
+    call: CallId, request: Request, attempt: int, seen: int
+) -> ev.AnyEvent | Mailing | Quitting:
     match request:
         case CallStep():
             return ev.StepStarted(call=call, step=request.spec.name, attempt=attempt, arguments=request.digest)
@@ -166,8 +175,14 @@ def _opening(call: CallId, request: Request, attempt: int, seen: int) -> ev.AnyE
                 title=request.title,
                 who=request.who,
                 request=request.request,
+                snapshot=UNSET if request.snapshot is None else msgspec.Raw(request.snapshot),
                 timeout=_or_unset(request.timeout),
             )
+        case AwaitSignal():
+            timeout = _or_unset(request.timeout)
+            return ev.SignalAwaited(call=call, park="signal", seen=seen, name=request.name, timeout=timeout)
+        case Quit():
+            return Quitting(call, request)
         case Send():
             return Mailing(call, request)
         case _:

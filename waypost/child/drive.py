@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, assert_never
 
-from msgspec import Raw
+import msgspec
+from msgspec import UNSET, Raw
 
 from waypost.authoring.errors import NotReplayable, SendRefused
 from waypost.authoring.workflow import Workflow
 from waypost.child import effects as fx
 from waypost.child import faults, outcomes
-from waypost.child.calls import Calls, Mailing, Reached, Try
+from waypost.child.calls import Calls, Mailing, Quitting, Reached, Try
 from waypost.child.errors import HostBroke, Mismatch
 from waypost.child.program import Finished, Program, Rest, Stuck, Turn, Waiting
 from waypost.child.replay import Orphan
@@ -41,6 +42,8 @@ class Phase(Enum):
     """An operator paused it: results of bodies under way are recorded, nothing new is begun."""
     ENDING = auto()
     """Its end is proposed."""
+    OVERTAKEN = auto()
+    """Its end was refused, because a cancellation was quicker; that is on its way here."""
     LEFT = auto()
     """It ended, or the code doesn't fit it; this child is done with it."""
 
@@ -71,6 +74,11 @@ class Drive:
         self._program: Program | None = None
         self._rest: Rest | None = None
         self._started: ev.RunStarted | None = None
+        self._cancel: ev.CancelRequested | None = None
+        self._signals: dict[str, deque[tuple[ev.SignalReceived, bytes]]] = {}
+        """Those that came before the code waited for one of their name, oldest first."""
+        self._bodies: dict[CallId, bool] = {}
+        """Bodies under way, and whether they were told of the run's cancellation."""
         self._effects: list[fx.Effect] = []
 
     @property
@@ -142,6 +150,9 @@ class Drive:
             for event in events:
                 self._calls.refused(ev.call_of(event) or CallId(""))
             self._phase = Phase.HELD  # until RunUnpaused; then all of it is proposed again
+        elif code == "cancelling" and self._phase is Phase.ENDING:
+            self._phase = Phase.OVERTAKEN if self._cancel is None else Phase.LIVE
+            self._pump()
         elif code == "terminal" or any(isinstance(event, ev.TERMINAL) for event in events):
             self._leave(f"the host refused: {refused}")
         else:
@@ -155,8 +166,14 @@ class Drive:
         if self._phase is Phase.LIVE:
             self._fail(SendRefused(refused))
 
+    def quitting(self, call: CallId, refused: str | None) -> None:
+        """The host answered an AskToQuit; that it is so is an event, which comes by itself."""
+        if refused is not None:
+            self.mailed(call, refused)
+
     def body_ended(self, step: Try, end: fx.BodyEnd) -> None:
         """A body returned or raised: this is recorded, and reaches the code only when that is committed."""
+        self._bodies.pop(step.call, None)
         if self._phase in (Phase.LEFT, Phase.ENDING):
             return
         match end:
@@ -166,6 +183,8 @@ class Drive:
                 self._errored(step, fault, answer=answer)
             case _:
                 assert_never(end)
+        if self._cancel is not None:
+            self._propose()  # the end of the run may have waited for this one
 
     # --- the log ---------------------------------------------------------------------------------------------------
 
@@ -190,7 +209,7 @@ class Drive:
             self._effects.append(fx.Pause(f"{difference}"))
             self._leave(f"paused: {difference}")
 
-    def _take(self, event: ev.AnyEvent, blob: bytes) -> None:
+    def _take(self, event: ev.AnyEvent, blob: bytes) -> None:  # noqa: C901 - one arm per kind of event
         if event.seq != self._seq + 1:
             raise HostBroke(f"{self.run}: event {event.seq} came after {self._seq}")
         self._seq = event.seq
@@ -202,6 +221,13 @@ class Drive:
                 self._phase = Phase.HELD
             case ev.RunUnpaused() if self._phase is Phase.HELD:
                 self._phase = Phase.LIVE
+            case ev.CancelRequested():
+                self._cancelled(event)
+            case ev.RunCancelled():
+                self._call_off(self._bodies)
+                self._leave("it was cancelled")
+            case ev.SignalReceived() if event.call is UNSET:
+                self._signals.setdefault(event.name, deque()).append((event, blob))
             case ev.RunCompleted() | ev.RunFailed():
                 if self._phase is Phase.REPLAYING:
                     outcomes.check_end(event, blob, self._rest, self._workflow)
@@ -210,6 +236,31 @@ class Drive:
                 reached = self._calls.record(event)
                 if reached is not None:
                     self._deliver(reached, blob)
+                elif isinstance(event, ev.SignalAwaited) and self._signals.get(event.name):
+                    self._take_kept(event)
+
+    def _take_kept(self, wait: ev.SignalAwaited) -> None:
+        """A signal came before this wait, which has it at once: as in the fold, the oldest of its name."""
+        kept, blob = self._signals[wait.name].popleft()
+        reached = self._calls.record(msgspec.structs.replace(kept, call=wait.call, at=wait.at))
+        if reached is not None:
+            self._deliver(reached, blob)
+
+    def _cancelled(self, event: ev.CancelRequested) -> None:
+        self._calls.record(event)  # where the code asked for it, that call is done
+        self._cancel = event
+        if self._phase is Phase.OVERTAKEN:
+            self._phase = Phase.LIVE
+        if self._program is not None and not isinstance(self._rest, Finished):
+            self._rest = None
+            self._program.cancel(unstamp(event.at) / 1000)
+
+    def _call_off(self, calls: Iterable[CallId]) -> None:
+        """Tell the bodies of these calls, each once."""
+        for call in tuple(calls):
+            if self._bodies.get(call) is False:
+                self._bodies[call] = True
+                self._effects.append(fx.CallOff(call))
 
     def _start(self, event: ev.RunStarted, mail: bytes) -> None:
         self._started = event
@@ -227,6 +278,9 @@ class Drive:
     def _take_turn(self, turn: Turn) -> None:
         self._rest = turn.rest
         self._calls.take(turn.commands)
+        if self._cancel is not None:  # of those that the code still waits for, it wants the outcome
+            finished = isinstance(turn.rest, Finished)
+            self._call_off(call for call in self._bodies if finished or isinstance(self._calls.state(call), Orphan))
 
     def _go_live(self) -> None:
         if self._seq != self._last_seq:
@@ -246,11 +300,15 @@ class Drive:
         for proposal in self._calls.proposals(self._seq):
             if isinstance(proposal, Mailing):
                 self._effects.append(fx.Ask(proposal.call, proposal.request))
+            elif isinstance(proposal, Quitting):
+                self._effects.append(fx.AskToQuit(proposal.call, proposal.request.reason))
             else:
                 events.append(proposal)
         if events:
             self._append(tuple(events))
         match self._rest:
+            case Finished() if self._cancel is not None and self._bodies:
+                pass  # a cancelled run has ended when nothing of it works any more
             case Finished(outcome, unread):
                 self._end(outcomes.end(outcome, unread, self._workflow, self._limits))
             case Stuck():
@@ -267,7 +325,7 @@ class Drive:
 
     def _end(self, event: ev.RunCompleted | ev.RunFailed) -> None:
         self._phase = Phase.ENDING
-        self._record(event)
+        self._record(event if self._cancel is None else outcomes.cancelled(event))
 
     def _fail(self, error: BaseException) -> None:
         self._end(ev.RunFailed(error=faults.of_run(error)))
@@ -277,6 +335,9 @@ class Drive:
 
     def _errored(self, step: Try, fault: ev.Fault, *, answer: bool) -> None:
         wanted = not isinstance(self._calls.state(step.call), Orphan)
+        if self._cancel is not None and not wanted:
+            self._append((ev.CancelPropagated(call=step.call, attempt=step.attempt),))
+            return
         final = answer or not wanted or step.attempt > step.request.spec.retries
         failed = ev.StepFailed(call=step.call, attempt=step.attempt, error=fault, final=final)
         self._append((failed,) if final else (failed, *self._back_off(step.call, step.attempt)))
@@ -291,9 +352,14 @@ class Drive:
 
     def _begin(self, step: Try) -> None:
         assert self._started is not None
+        if self._cancel is not None and isinstance(self._calls.state(step.call), Orphan):
+            # Its beginning was on its way to the disk when the cancellation came: it doesn't begin.
+            self._append((ev.CancelPropagated(call=step.call, attempt=step.attempt),))
+            return
+        self._bodies[step.call] = False
         self._effects.append(fx.Body(step, idempotency_key(self._repository, self._started.origin, step.call)))
 
-    def _record(self, event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed) -> None:
+    def _record(self, event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> None:
         """Propose an event that may hold a large value; that is stored first, and named by its hash."""
         slim, raw = outcomes.slimmed(event, self._limits.inline)
         if raw is None:

@@ -43,6 +43,19 @@ class Body(msgspec.Struct, frozen=True):
     key: str
 
 
+class CallOff(msgspec.Struct, frozen=True):
+    """Tell the body that runs for this call that its run is being cancelled."""
+
+    call: CallId
+
+
+class AskToQuit(msgspec.Struct, frozen=True):
+    """Ask for the end of this run, as its code does at this call."""
+
+    call: CallId
+    reason: str
+
+
 class Pause(msgspec.Struct, frozen=True):
     """Ask for the run to be paused: code and log differ."""
 
@@ -59,7 +72,7 @@ class Leave(msgspec.Struct, frozen=True):
     reason: str
 
 
-Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | Pause | Credit | Leave
+Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | CallOff | AskToQuit | Pause | Credit | Leave
 
 
 class Completed(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, NoReturn, Self, TypeVar, TypeVarTuple, Unpack
 
 from waypost.authoring.errors import NotReplayable
-from waypost.authoring.requests import AwaitMail, Request, Sleep
+from waypost.authoring.requests import Request, Sleep, topic
 from waypost.authoring.scope import Ask, enter
 from waypost.child.lanes import LaneTask, caller, lent_lane
 from waypost.child.program import Asked, Command, Finished, Gave, GaveUp, Outcome, Raised, Rest, Stuck, Turn, Waiting
@@ -54,9 +54,10 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self._root: LaneTask | None = None
         self._tasks: dict[LaneTask, None] = {}
         self._waiting: dict[CallId, asyncio.Future[Any] | NamedTimer] = {}
-        self._mail_waits: dict[CallId, None] = {}
-        self._given_up: set[CallId] = set()
-        self._unread: deque[tuple[CallId, object]] = deque()
+        self._takers: dict[CallId, str] = {}
+        """Open waits for what others could take as well, and its topic."""
+        self._given_up: dict[CallId, str] = {}
+        self._unread: deque[tuple[CallId, str, object]] = deque()
         self._commands: list[Command] = []
 
     @classmethod
@@ -80,7 +81,7 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         """Hand one outcome to the call that waits for it, and run until idle."""
         self._now = max(self._now, now)
         waiter = self._waiting.pop(call, None)
-        self._mail_waits.pop(call, None)
+        self._takers.pop(call, None)
         match waiter:
             case NamedTimer():
                 if not waiter.cancelled():
@@ -88,10 +89,16 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
             case asyncio.Future() if not waiter.done():
                 _settle(waiter, outcome)
             case _ if call in self._given_up and isinstance(outcome, Gave):
-                self._given_up.discard(call)
-                self._pass_on(call, outcome.value)
+                self._pass_on(call, self._given_up.pop(call), outcome.value)
             case _:
                 pass  # the outcome of a call that nobody waits for any more
+        self._turn()
+
+    def cancel(self, now: float) -> None:
+        """Cancel the run's own task, and run until idle; what it awaits is cancelled by asyncio's rules."""
+        self._now = max(self._now, now)
+        assert self._root is not None
+        self._root.cancel()
         self._turn()
 
     def drop(self) -> None:
@@ -133,7 +140,7 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         root = self._root
         if root is None or not root.done():
             return Waiting() if self._waiting else Stuck()
-        unread = tuple(call for call, _ in self._unread)
+        unread = tuple(call for call, _, _ in self._unread)
         if root.cancelled():
             return Finished(Raised(asyncio.CancelledError("the workflow's own task was cancelled")), unread)
         error = root.exception()
@@ -147,45 +154,47 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
 
     async def _ask(self, request: Request) -> Any:
         call = self._next_call("a durable call")
-        wants_mail = isinstance(request, AwaitMail)
-        if wants_mail and self._unread:
-            return self._unread.popleft()[1]
+        about = topic(request)
+        for kept in () if about is None else tuple(self._unread):
+            if kept[1] == about:
+                self._unread.remove(kept)
+                return kept[2]
         future = self.create_future()
         self._waiting[call] = future
-        if wants_mail:
-            self._mail_waits[call] = None
+        if about is not None:
+            self._takers[call] = about
         self._commands.append(Asked(call, request))
         try:
             return await future
         except asyncio.CancelledError:
-            self._cancelled(call, future, wants_mail=wants_mail)
+            self._cancelled(call, future, about)
             raise
 
-    def _cancelled(self, call: CallId, future: asyncio.Future[Any], *, wants_mail: bool) -> None:
+    def _cancelled(self, call: CallId, future: asyncio.Future[Any], about: str | None) -> None:
         if future.cancelled():
             self._waiting.pop(call, None)
-            self._mail_waits.pop(call, None)
+            self._takers.pop(call, None)
             self._commands.append(GaveUp(call))
-            if wants_mail:
-                self._given_up.add(call)  # an answer may be on its way already
-        elif future.exception() is None and wants_mail:
-            self._pass_on(call, future.result())  # answered and cancelled in one turn
+            if about is not None:
+                self._given_up[call] = about  # an answer may be on its way already
+        elif future.exception() is None and about is not None:
+            self._pass_on(call, about, future.result())  # answered and cancelled in one turn
 
-    def _pass_on(self, call: CallId, mail: object) -> None:
-        """An answer whose task was cancelled goes to the oldest receive() that still waits, or to the next one."""
-        heir = next(iter(self._mail_waits), None)
+    def _pass_on(self, call: CallId, about: str, value: object) -> None:
+        """An answer whose task was cancelled goes to the oldest open wait for the like, or to the next one."""
+        heir = next((taker for taker, other in self._takers.items() if other == about), None)
         if heir is None:
-            self._unread.append((call, mail))
+            self._unread.append((call, about, value))
             return
-        del self._mail_waits[heir]
+        del self._takers[heir]
         future = self._waiting.pop(heir)
         assert isinstance(future, asyncio.Future)
         if future.done():  # cancelled in this very turn, its task hasn't noticed yet
             self._waiting[heir] = future
-            self._pass_on(call, mail)
+            self._pass_on(call, about, value)
             return
-        future.set_result(mail)
-        self._given_up.add(heir)
+        future.set_result(value)
+        self._given_up[heir] = about
         self._commands.append(GaveUp(heir))
 
     def _next_call(self, what: str) -> CallId:

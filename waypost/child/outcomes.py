@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from waypost.authoring.calls import Verdict
 from waypost.authoring.errors import DeadlinePassed, SendRefused
-from waypost.authoring.requests import AwaitDecision, CallStep, Request, Sleep
+from waypost.authoring.requests import AwaitDecision, AwaitSignal, CallStep, Request, Sleep
 from waypost.authoring.workflow import Workflow
 from waypost.child import faults
 from waypost.child.calls import Reached
@@ -34,6 +34,8 @@ def blob_of(event: ev.AnyEvent) -> str | None:
             return event.mail.sha256
         case ev.SignalReceived() if event.decision is UNSET and event.mail is not UNSET:
             return event.mail.sha256
+        case ev.SignalReceived(payload=ev.Value(blob=str() as blob)):
+            return blob
         case ev.StepCompleted() if event.output.blob is not UNSET:
             return event.output.blob
         case ev.RunCompleted() if event.result.blob is not UNSET:
@@ -66,6 +68,8 @@ def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: PLR0911 - one arm per
         case ev.SignalReceived() if event.decision is not UNSET:
             made = event.decision
             return Gave(Verdict(made.approved, made.by, made.text, made.via))
+        case ev.SignalReceived(payload=ev.Value() as payload):
+            return Gave(_raw(payload, blob))
         case ev.SignalReceived():
             return Gave(mail_of(blob))
         case ev.MailQueued():
@@ -91,6 +95,16 @@ def end(
             return ev.RunFailed(error=faults.of_run(error), unread=unread)
 
 
+def cancelled(event: ev.RunCompleted | ev.RunFailed) -> ev.RunCancelled:
+    """The end of a cancelled run whose code ended so. What it returned is nobody's; what else it raised is recorded."""
+    match event:
+        case ev.RunCompleted():
+            return ev.RunCancelled(unread=event.unread)
+        case ev.RunFailed():
+            plain = event.error.type in {"CancelledError", "RunCancelled"} and not event.error.step
+            return ev.RunCancelled(error=UNSET if plain else event.error, unread=event.unread)
+
+
 def check_end(event: ev.RunCompleted | ev.RunFailed, blob: bytes, rest: Rest | None, workflow: Workflow) -> None:
     """Compare a recorded end with the code's own. Raises Mismatch."""
     if not isinstance(rest, Finished):
@@ -107,7 +121,9 @@ def check_end(event: ev.RunCompleted | ev.RunFailed, blob: bytes, rest: Rest | N
         raise Mismatch("the end", _end_in_words(event, blob), _end_in_words(own, b""))
 
 
-def slimmed(event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed, inline: int) -> tuple[ev.AnyEvent, bytes | None]:
+def slimmed(
+    event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed | ev.RunCancelled, inline: int
+) -> tuple[ev.AnyEvent, bytes | None]:
     """The event with its value named by hash where that is over ``inline`` bytes, and the value's JSON then."""
     match event:
         case ev.StepCompleted():
@@ -118,7 +134,7 @@ def slimmed(event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed, inline: in
             raw = _raw(event.result, b"")
             if len(raw) > inline:
                 return msgspec.structs.replace(event, result=_named(raw)), raw
-        case ev.RunFailed():
+        case ev.RunFailed() | ev.RunCancelled():
             pass
     return event, None
 
@@ -129,6 +145,8 @@ def _timed(request: Request) -> Outcome:
             return Raised(DeadlinePassed(title))
         case Sleep():
             return Gave(None)
+        case AwaitSignal(name):
+            return Raised(DeadlinePassed(f"signal {name}"))
         case _:
             return Raised(DeadlinePassed("the run's next mail"))
 

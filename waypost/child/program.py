@@ -82,6 +82,13 @@ class Program(Protocol):
         """
         ...
 
+    def cancel(self, now: float) -> None:
+        """Raise the cancellation where the code waits, once; it may clean up, and ends when it wants to.
+
+        ``now`` as in ``deliver``. Only while the function hasn't returned.
+        """
+        ...
+
     def drop(self) -> None:
         """Let go of the code for good; no turn follows."""
         ...

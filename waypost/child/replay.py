@@ -8,7 +8,17 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from waypost.authoring.requests import AwaitDecision, AwaitMail, CallStep, Request, Send, Sleep, describe
+from waypost.authoring.requests import (
+    AwaitDecision,
+    AwaitMail,
+    AwaitSignal,
+    CallStep,
+    Quit,
+    Request,
+    Send,
+    Sleep,
+    describe,
+)
 from waypost.child.errors import Mismatch
 from waypost.model import events as ev
 from waypost.model.ids import CallId
@@ -105,7 +115,7 @@ def given_up(state: State) -> State:  # noqa: PLR0911 - one arm per state
             return Skipped(request) if attempt == 1 else Closed()
         case Proposed(CallStep() as request, attempt):
             return Orphan(request, attempt)
-        case Proposed(Send() as request):
+        case Proposed(Send() | Quit() as request):
             return Skipped(request)
         case Proposed(request):
             return Unwanted(request)
@@ -151,7 +161,9 @@ def recorded(call: CallId, before: State | None, event: ev.AnyEvent) -> Next:  #
     return found
 
 
-def _opened(request: Request, attempt: int, event: ev.AnyEvent) -> Next | None:
+def _opened(  # noqa: PLR0911 - one arm per kind of request
+    request: Request, attempt: int, event: ev.AnyEvent
+) -> Next | None:
     """The first record of a call, or of a step's next try; None where it isn't what the code asks for."""
     match request, event:
         case CallStep(), ev.StepStarted():
@@ -161,6 +173,10 @@ def _opened(request: Request, attempt: int, event: ev.AnyEvent) -> Next | None:
             return Pending(request), None
         case AwaitMail(), ev.SignalAwaited(park="input"):
             return Pending(request), None
+        case AwaitSignal(), ev.SignalAwaited(park="signal"):
+            return (Pending(request), None) if event.name == request.name else None
+        case Quit(), ev.CancelRequested():
+            return Closed(), None
         case AwaitDecision(), ev.SignalAwaited(park="approval"):
             return (Pending(request), None) if event.who == request.who else None
         case Send(), ev.MailQueued() | ev.MailFailed():
@@ -182,6 +198,8 @@ def _tried(request: CallStep, attempt: int, event: ev.AnyEvent) -> Next | None:
 def _orphaned(before: State, request: CallStep, attempt: int, event: ev.AnyEvent) -> Next | None:
     if isinstance(event, ev.StepStarted):
         return None if _opened(request, attempt, event) is None else (before, None)
+    if isinstance(event, ev.CancelPropagated):
+        return Closed(), None
     found = _tried(request, attempt, event)
     return None if found is None else (Closed(), None)
 
@@ -200,7 +218,7 @@ def _waited(request: Request, event: ev.AnyEvent) -> Next | None:
     match event:
         case ev.TimerFired():
             return Closed(), request
-        case ev.SignalReceived() if isinstance(request, AwaitMail | AwaitDecision):
+        case ev.SignalReceived() if isinstance(request, AwaitMail | AwaitDecision | AwaitSignal):
             return Closed(), request
         case _:
             return None
@@ -220,7 +238,7 @@ def _left(before: State, request: Request, event: ev.AnyEvent) -> Next | None:
 # --- words ---------------------------------------------------------------------------------------------------------
 
 
-def shown(event: ev.AnyEvent) -> str:
+def shown(event: ev.AnyEvent) -> str:  # noqa: PLR0911 - one arm per kind of event
     """An event in words, as a mismatch shows it."""
     match event:
         case ev.StepStarted():
@@ -229,8 +247,12 @@ def shown(event: ev.AnyEvent) -> str:
             return "a sleep or timeout"
         case ev.SignalAwaited(park="approval"):
             return f"approve(who={', '.join(event.who)})"
+        case ev.SignalAwaited(park="signal"):
+            return f"signal({event.name!r})"
         case ev.SignalAwaited():
             return "receive()"
+        case ev.CancelRequested():
+            return "cancel()"
         case ev.MailQueued():
             return f"send(to={', '.join(event.to)})"
         case _:

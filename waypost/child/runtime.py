@@ -20,6 +20,8 @@ from ipc.messages import (
     BlobGet,
     BlobPut,
     BlobStored,
+    CancelRequest,
+    CancelResult,
     EventsCommitted,
     GrantsUpdated,
     OutboundMessage,
@@ -114,6 +116,7 @@ class Runtime:
             case Arrived(message):
                 return self._hear(message)
             case BodyEnded(run, step, end):
+                self._bodies.ended(run, step.call)
                 if run in self._drives:
                     self._touch(run).body_ended(step, end)
             case TurnEnded(run, turn):
@@ -136,7 +139,7 @@ class Runtime:
                 self._start(message)
             case RunLog() | RunLive() | EventsCommitted():
                 self._grow(message)
-            case AppendResponse() | BlobChunk() | BlobStored() | OutboundResult() | PauseResult():
+            case AppendResponse() | BlobChunk() | BlobStored() | OutboundResult() | PauseResult() | CancelResult():
                 self._wire.answered(message)
             case Shutdown():
                 return Leaving(0, "")
@@ -191,7 +194,7 @@ class Runtime:
 
     # --- out -------------------------------------------------------------------------------------------------------
 
-    def _perform(self, drive: Drive, effect: fx.Effect) -> None:
+    def _perform(self, drive: Drive, effect: fx.Effect) -> None:  # noqa: C901 - one arm per kind of effect
         run = drive.run
         match effect:
             case fx.Append(events):
@@ -211,6 +214,14 @@ class Runtime:
                 self._keeping.keep(run, sha256, len(raw), lambda: self._keep(drive, sha256, raw))
             case fx.Body():
                 self._bodies.start(run, effect)
+            case fx.CallOff(call):
+                self._bodies.call_off(run, call)
+            case fx.AskToQuit(call, reason):
+                self._ask(
+                    drive,
+                    lambda id_: (CancelRequest(id=id_, run=run, call=call, reason=reason),),
+                    _told(lambda why: drive.quitting(call, why)),
+                )
             case fx.Pause(detail):
                 self._ask(
                     drive,
@@ -315,7 +326,7 @@ def _told(heard: Callable[[str | None], None]) -> Callable[[Answer], None]:
     """For requests that are taken or refused."""
 
     def take(answer: Answer) -> None:
-        if not isinstance(answer, BlobStored | OutboundResult):
+        if not isinstance(answer, BlobStored | OutboundResult | CancelResult):
             raise HostBroke(f"a request was answered by {type(answer).__name__}")
         heard(optional(answer.refused))
 

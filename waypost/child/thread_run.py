@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from waypost.authoring.errors import NotReplayable, RunCancelled
 from waypost.authoring.requests import Request
 from waypost.authoring.scope import Ask, enter
-from waypost.child.program import Asked, Command, Finished, Gave, Outcome, Raised, Turn, Waiting
+from waypost.child.program import Asked, Command, Finished, Gave, GaveUp, Outcome, Raised, Turn, Waiting
 from waypost.model.ids import CallId
 
 T = TypeVar("T")
@@ -42,6 +42,14 @@ class ThreadRun:
             return
         self._waits_at = None
         self._outcomes.append(outcome)
+        self._go.release()
+
+    def cancel(self, now: float) -> None:  # noqa: ARG002 - it has no clock of its own
+        """Wake the thread with RunCancelled at the call where it waits; what it calls after that is made as ever."""
+        assert self._waits_at is not None, "it rests, and hasn't returned"
+        self._commands.append(GaveUp(self._waits_at))
+        self._waits_at = None
+        self._outcomes.append(Raised(RunCancelled()))
         self._go.release()
 
     def drop(self) -> None:

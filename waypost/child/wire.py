@@ -14,7 +14,16 @@ from msgspec import UNSET
 from ipc import control, events
 from ipc.errors import IpcError, PeerError
 from ipc.frames import FrameReader
-from ipc.messages import AppendResponse, BlobChunk, BlobStored, Message, OutboundResult, PauseResult, ToChild
+from ipc.messages import (
+    AppendResponse,
+    BlobChunk,
+    BlobStored,
+    CancelResult,
+    Message,
+    OutboundResult,
+    PauseResult,
+    ToChild,
+)
 from waypost.child.errors import HostBroke
 from waypost.child.mailbox import Arrived, ChannelClosed, Mailbox
 from waypost.child.sending import send
@@ -22,7 +31,8 @@ from waypost.child.sending import send
 WINDOW = 200
 READ = 256 * 1024
 
-Answer: TypeAlias = AppendResponse | BlobStored | OutboundResult | PauseResult | bytes
+Said: TypeAlias = AppendResponse | BlobStored | OutboundResult | PauseResult | CancelResult
+Answer: TypeAlias = Said | bytes
 """Bytes: the whole of a blob."""
 Make: TypeAlias = Callable[[int], tuple[Message, ...]]
 Heard: TypeAlias = Callable[[Answer], None]
@@ -61,7 +71,7 @@ class Wire:
         self._waiting.append((make, heard))
         self._let_out()
 
-    def answered(self, message: AppendResponse | BlobStored | OutboundResult | PauseResult | BlobChunk) -> None:
+    def answered(self, message: Said | BlobChunk) -> None:
         """Hand an answer to whoever asked. Raises HostBroke for an answer to nothing, or parts out of order."""
         request = self._under_way.get(message.id)
         if request is None:

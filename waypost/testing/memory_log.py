@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ledger import waiting_for
 from waypost.model.mail import parse
 from waypost.model.run import Absent, Ended, Ledger, Run, evolve, ledger
 from waypost.model.times import stamp
@@ -114,6 +115,24 @@ class MemoryLog:
         call = next(call for call, wait in self.ledger.waits.items() if wait.park == "approval")
         decision = ev.Decision(approved=approved, by=by, text=text, via="mail")
         return self.append([ev.SignalReceived(call=call, signal=f"decision of {call}", decision=decision)])
+
+    def cancel(self, reason: str = "enough") -> tuple[bytes, ...]:
+        """An operator asks for the run's end."""
+        return self.append([ev.CancelRequested(origin="supervisor-operator", reason=reason, by="ann")])
+
+    def signal(self, name: str, value: bytes, identity: str = "") -> tuple[bytes, ...]:
+        """A named signal comes; whoever waits for it longest has it."""
+        call = waiting_for(self.ledger, name)
+        return self.append(
+            [
+                ev.SignalReceived(
+                    call=UNSET if call is None else call,
+                    signal=identity or f"signal {len(self.stored)}",
+                    name=name,
+                    payload=ev.Value(inline=msgspec.Raw(value)),
+                )
+            ]
+        )
 
     def queue_mail(self, call: CallId, to: Sequence[str]) -> tuple[bytes, ...]:
         """A mail is put into the outbox."""

@@ -4,6 +4,7 @@ What a host and a child do between them, in one thread and in one order, so that
 go on with a new drive, as after a crash.
 """
 
+import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from waypost.child.drive import Drive, Phase
 from waypost.child.loop import WorkflowLoop
 from waypost.child.program import Program, Turn
 from waypost.model import events as ev
+from waypost.model.ids import CallId
 from waypost.model.limits import DEFAULT
 from waypost.model.run import Illegal
 from waypost.testing.memory_log import MemoryLog
@@ -48,6 +50,7 @@ class MemoryRun:
         self.done = [] if done is None else done
         self.pauses: list[str] = []
         self.progress: list[str] = []
+        self.called_off: list[CallId] = []
         self._effects: deque[fx.Effect] = deque()
         self._bodies: list[fx.Body] = []
         self._chance = chance
@@ -108,6 +111,12 @@ class MemoryRun:
             case fx.Pause(detail):
                 self.pauses.append(detail)
                 self.log.append([ev.RunPaused(code="code-changed", detail=detail)])
+            case fx.CallOff(call):
+                self.called_off.append(call)
+                self._bodies = [body for body in self._bodies if body.step.call != call or self._stopped(body)]
+            case fx.AskToQuit(call, reason):
+                self.log.append([ev.CancelRequested(origin="self", reason=reason, call=call)])
+                self.drive.quitting(call, None)
             case fx.Credit() | fx.Leave():
                 pass
 
@@ -120,6 +129,13 @@ class MemoryRun:
         else:
             self._tell()
             self.drive.appended(events, None, "")
+
+    def _stopped(self, body: fx.Body) -> bool:
+        """A body that is called off before it has run ends without running."""
+        error = asyncio.CancelledError()
+        spec = body.step.request.spec
+        self.drive.body_ended(body.step, fx.Errored(faults.of_step(error, spec), answer=False))
+        return False
 
     def _some_body_ends(self) -> None:
         """The oldest; with ``chance`` any, or a timer is quicker than all of them."""

@@ -28,6 +28,8 @@ from ipc.messages import (
     BlobGet,
     BlobPut,
     BlobStored,
+    CancelRequest,
+    CancelResult,
     EventsCommitted,
     FromChild,
     GrantsUpdated,
@@ -274,6 +276,10 @@ class ScriptedHost:
                 self.pauses.append(message.detail)
                 self.commit(self.log.append([ev.RunPaused(code="code-changed", detail=message.detail)]))
                 self.send(PauseResult(id=message.id))
+            case CancelRequest():
+                asked = ev.CancelRequested(origin="self", reason=message.reason, call=CallId(message.call))
+                self.commit(self.log.append([asked]))
+                self.send(CancelResult(id=message.id))
             case _:
                 assert_never(message)
 
