@@ -67,6 +67,10 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--uids", metavar="FIRST-LAST", help="Users that a root host may give to workflows."),
     ] = None,
+    limit: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option("--limit", metavar="NAME=VALUE", help="A bound of supervision, such as backoff_cap=10."),
+    ] = None,
 ) -> int:
     """Run a host in the foreground, until Ctrl-C."""
     from waypost.host.own import check_own
@@ -74,6 +78,7 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
     check_own()  # first of all: importing somebody else's `actors` would fail in somebody else's words
 
     from waypost.cli import isolating, running
+    from waypost.cli.bounds import bounds
 
     asked = isolating.asked(
         isolation,
@@ -85,7 +90,9 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         files=open_files,
         uids=uids,
     )
-    return running.run(files, data, quiet=quiet, allow_network=allow_network_fs, asked=asked)
+    return running.run(
+        files, data, quiet=quiet, allow_network=allow_network_fs, asked=asked, limits=bounds(limit or ())
+    )
 
 
 @app.command()

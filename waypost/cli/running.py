@@ -21,7 +21,7 @@ from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
 from waypost.host.guard import hide
 from waypost.host.isolation import Asked, choose
-from waypost.model.limits import DEFAULT
+from waypost.model.limits import DEFAULT, Limits
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 """As ``signal.signal`` has it."""
@@ -30,7 +30,15 @@ _GIVEN_UP = b"\0"
 """A ring that no signal makes: none has the number 0."""
 
 
-def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: bool, asked: Asked) -> Exit:
+def run(
+    files: Sequence[str],
+    data: str | None,
+    *,
+    quiet: bool,
+    allow_network: bool,
+    asked: Asked,
+    limits: Limits = DEFAULT,
+) -> Exit:
     """Run a host until it is told to stop, or can't go on. Raises HostError, BadKey before it has begun."""
     hide()
     # Whoever started this may ignore it, and then the kernel tells nobody how a child ended.
@@ -48,6 +56,7 @@ def run(files: Sequence[str], data: str | None, *, quiet: bool, allow_network: b
             environment=dict(os.environ),
             allow_network=allow_network,
             isolation=isolation,
+            limits=limits,
             say=None if quiet else say,
             give_up=signals.give_up,
         )
