@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from waypost.child.errors import ChildError
+
 USAGE = """\
 usage: python -m waypost.child --parent PID --root DIR --module NAME [--tree DIR] [--sha256 HEX]
                                [--retry-first SECONDS] [--retry-cap SECONDS]
@@ -21,7 +23,7 @@ Started by a Waypost host.
   --retry-cap SECONDS    before any further try, at most"""
 
 
-class BadUsage(Exception):
+class BadUsage(ChildError):
     """A command line that can't be understood; the text is for whoever typed it."""
 
 
