@@ -20,7 +20,7 @@ def test_the_example_shows_itself_from_mail_to_verified_history(tmp_path: Path) 
         [sys.executable, str(EXAMPLE), str(data)], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, (done.stdout, done.stderr)
-    ledger = [json.loads(line) for line in (data / "ledger.jsonl").read_text().splitlines()]
+    ledger = [json.loads(line) for line in (tmp_path / "books" / "ledger.jsonl").read_text().splitlines()]
     assert [entry["amount"] for entry in ledger] == ["18.40", "412.00", "260.00"]
     assert len({entry["key"] for entry in ledger}) == 3
     out = [message_from_bytes(path.read_bytes()) for path in (data / "out" / "new").iterdir()]

@@ -28,8 +28,9 @@ HIDDEN = """
 from ipc.prctl import PR_GET_DUMPABLE, prctl
 from waypost.cli.running import run
 from waypost.host.errors import BadWorkflow
+from waypost.host.isolation import Asked
 try:
-    run(["nowhere.py"], None, quiet=True, allow_network=False)
+    run(["nowhere.py"], None, quiet=True, allow_network=False, asked=Asked())
 except BadWorkflow:
     print(prctl(PR_GET_DUMPABLE))
 """

@@ -119,8 +119,17 @@ def family_of(host: int) -> tuple[int, ...]:
 
 
 def workers_of(host: int) -> tuple[int, ...]:
-    """Of these, those that run workflows: not those that only say what a file declares."""
-    return tuple(pid for pid, words in _family(host) if not any(word.startswith(b"--describe") for word in words))
+    """Of these, the host's own children that run workflows: one for each, however many processes a namespace takes."""
+    found = {pid for pid, words in _family(host) if not any(word.startswith(b"--describe") for word in words)}
+    return tuple(pid for pid in sorted(found) if _parent(pid) not in found)
+
+
+def _parent(pid: int) -> int:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _family(host: int) -> Iterator[tuple[int, list[bytes]]]:
