@@ -34,7 +34,10 @@ Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="What to
 
 @app.command()
 def run(  # noqa: PLR0913, PLR0917 - an option each
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Workflow files; one host runs them all.")],
+    files: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Argument(metavar="[FILE|DIR]...", help="Workflows; one host runs them all. None: all that is deployed."),
+    ] = None,
     data: Data = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No timeline.")] = False,  # noqa: FBT002 - typer's form
     allow_network_fs: Annotated[  # noqa: FBT002 - the same
@@ -72,7 +75,7 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         typer.Option("--limit", metavar="NAME=VALUE", help="A bound of supervision, such as backoff_cap=10."),
     ] = None,
 ) -> int:
-    """Run a host in the foreground, until Ctrl-C."""
+    """Deploy workflows and run their host in the foreground, until Ctrl-C."""
     from waypost.host.own import check_own
 
     check_own()  # first of all: importing somebody else's `actors` would fail in somebody else's words
@@ -91,8 +94,23 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         uids=uids,
     )
     return running.run(
-        files, data, quiet=quiet, allow_network=allow_network_fs, asked=asked, limits=bounds(limit or ())
+        files or (), data, quiet=quiet, allow_network=allow_network_fs, asked=asked, limits=bounds(limit or ())
     )
+
+
+@app.command()
+def deploy(
+    place: Annotated[str, typer.Argument(metavar="FILE|DIR", help="A workflow's file, or the folder that it is in.")],
+    data: Data = None,
+) -> int:
+    """Store a workflow's code in its repository; its next process runs it."""
+    from waypost.host.own import check_own
+
+    check_own()
+
+    from waypost.cli import deploying
+
+    return deploying.deploy(place, data)
 
 
 @app.command()

@@ -24,9 +24,9 @@ def existing(option: str | None) -> DataDir:
 
 
 def for_host(option: str | None, first_file: Path) -> Path:
-    """Where a host lives: as told, or beside its first file."""
-    chosen = told(option)
-    return Path(chosen) if chosen else first_file.absolute().parent / NAME
+    """Where a host lives: as told, or beside its first file, or in its first folder."""
+    chosen, first = told(option), first_file.absolute()
+    return Path(chosen) if chosen else (first if first.is_dir() else first.parent) / NAME
 
 
 def run_named(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``waypost run FILE…``: the host in the foreground. The main thread only waits for signals."""
+"""``waypost run [FILE|DIR]…``: the host in the foreground. The main thread only waits for signals."""
 
 import logging
 import os
@@ -14,13 +14,15 @@ from typing import Any, Self, TypeAlias
 
 from waypost.cli import words
 from waypost.cli.output import complain, out
-from waypost.cli.place import for_host
+from waypost.cli.place import existing, for_host
 from waypost.host.app import Config, Host
+from waypost.host.datadir import DataDir
+from waypost.host.deployed import deployed_here
 from waypost.host.describe import Described, describe_all
 from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
 from waypost.host.guard import hide
-from waypost.host.isolation import Asked, choose
+from waypost.host.isolation import Asked, Isolation, choose
 from waypost.model.limits import DEFAULT, Limits
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
@@ -44,10 +46,9 @@ def run(
     # Whoever started this may ignore it, and then the kernel tells nobody how a child ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
-    paths = tuple(map(Path, files))
-    place = for_host(data, paths[0])
+    place = for_host(data, Path(files[0])) if files else existing(data).path
     isolation = choose(asked, data=str(place), environment=os.environ)
-    described = describe_all(paths, timeout=DEFAULT.ready_deadline, environment=os.environ, isolation=isolation)
+    described = _described(tuple(map(Path, files)), place, isolation)
     with Signals() as signals:
         config = Config(
             data=place,
@@ -74,6 +75,14 @@ def run(
         return exit_for(ending.code)
     out("stopped; the same command goes on where it was")
     return Exit.OK
+
+
+def _described(files: tuple[Path, ...], place: Path, isolation: Isolation) -> tuple[Described, ...]:
+    """What the host runs: these, or, where none is named, all that is deployed in its data directory."""
+    deadline, environment = DEFAULT.ready_deadline, os.environ
+    if files:
+        return describe_all(files, timeout=deadline, environment=environment, data=place, isolation=isolation)
+    return deployed_here(DataDir(place), timeout=deadline, environment=environment, isolation=isolation)
 
 
 def say(at: str, text: str) -> None:

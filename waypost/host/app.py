@@ -26,10 +26,10 @@ from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
-from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
-from waypost.host.deploying import Means, deploy_all
+from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
+from waypost.host.deploying import Means, deploy_all, keys, refuse_resting
 from waypost.host.describe import Described
-from waypost.host.errors import HostError, NotWritable, Taken
+from waypost.host.errors import HostError
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
@@ -87,8 +87,8 @@ class Host:
             opened.enter_context(HostLock.take(data.lock, command=config.command, since=since))
             lay_out(data)
             refuse_unfinished(data)
-            key, secret = _keys(data)
-            _refuse_taken(data, config.described)
+            key, secret = keys(data)
+            refuse_resting(data, config.described)
             means = Means(
                 data=data,
                 key=key,
@@ -199,21 +199,3 @@ def _quietly(end: Callable[[], object]) -> None:
     """What doesn't end in time, has failed, or has ended already, must not keep the rest from ending."""
     with suppress(pykka.Timeout, pykka.ActorDeadError, ActorBroken):
         end()
-
-
-def _keys(data: DataDir) -> tuple[SigningKey, bytes]:
-    try:
-        return SigningKey.load_or_create(data.signing_key), mail_key(data)
-    except OSError as failure:
-        raise NotWritable(str(data.keys), failure) from failure
-
-
-def _refuse_taken(data: DataDir, described: tuple[Described, ...]) -> None:
-    """An address belongs to one deployment of a host, also while that one's file isn't among those that are run."""
-    names = {each.spec.name for each in described}
-    known, _ = offline.addresses(data)
-    resting = {address: name for address, name in known.items() if name not in names}
-    for each in described:
-        if each.spec.address in resting:
-            other = f"the deployment {resting[each.spec.address]!r} of this data directory"
-            raise Taken("address", each.spec.address, other, each.spec.file)

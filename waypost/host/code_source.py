@@ -7,7 +7,7 @@ at and what is read are two moments: a file that grows in between is refused, no
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from substrate.code_names import spell
@@ -25,6 +25,7 @@ class Source:
 
     shown: str
     root: Path
+    _seen: dict[str, Path] = field(default_factory=dict, repr=False, compare=False)
 
     def size(self, path: str) -> int | None:
         """Bytes of a file of the tree; None where there is none. Raises LeavesTree, NotAFile."""
@@ -100,21 +101,30 @@ class Source:
 
     def _within(self, path: str) -> Path:
         """Where a name leads to, links followed. Raises LeavesTree where that is outside, FileNotFoundError."""
-        place, root = self.root / path, Path(os.path.realpath(self.root))
-        try:
-            real = place.resolve(strict=True)
-        except FileNotFoundError:
-            if place.is_symlink():
+        above, _, name = path.rpartition("/")
+        place = self._real(above) / name
+        if not os.path.lexists(place):
+            raise FileNotFoundError(path)
+        real = place
+        if place.is_symlink():
+            try:
+                real = place.resolve(strict=True)
+            except FileNotFoundError:
                 raise LeavesTree(self.shown, path, str(place.readlink())) from None
-            raise
-        except (OSError, RuntimeError):  # a loop of links
-            raise LeavesTree(self.shown, path, "itself") from None
-        if not real.is_relative_to(root):
+            except (OSError, RuntimeError):  # a loop of links
+                raise LeavesTree(self.shown, path, "itself") from None
+        if not real.is_relative_to(self._real("")):
             raise LeavesTree(self.shown, path, str(real))
         return real
 
     def _refuse_loop(self, path: str) -> None:
         if (self.root / path).is_symlink():
-            real, root = self._within(path), Path(os.path.realpath(self.root))
-            if (root / path).is_relative_to(real):
+            real = self._within(path)
+            if (self._real("") / path).is_relative_to(real):
                 raise LeavesTree(self.shown, path, "a folder that it lies in")
+
+    def _real(self, folder: str) -> Path:
+        """A folder's own place, looked at once: there may be two thousand files in it."""
+        if folder not in self._seen:
+            self._seen[folder] = Path(os.path.realpath(self.root / folder))
+        return self._seen[folder]

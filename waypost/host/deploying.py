@@ -6,7 +6,7 @@ repository that can't be opened is left to its supervisor, which says so and sta
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,22 +15,22 @@ from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.effects import To
 from substrate.errors import FlushFailed, SubstrateError
-from substrate.keys import PublicKey, SigningKey
+from substrate.keys import SigningKey
 from substrate.messages import Deploy, Done, Refused, Submit, Withheld
 from substrate.reader import Reader
 from substrate.settings import Settings, message_ids
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.host import offline
-from waypost.host.code_errors import CodeGone, NothingDeployed
-from waypost.host.datadir import DataDir
-from waypost.host.describe import Described, ask, described, refuse_taken
-from waypost.host.errors import BadWorkflow, NotNow, NotWritable, RefusedByRule
+from waypost.host.clock import SystemClock
+from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
+from waypost.host.deployed import records
+from waypost.host.describe import Described
+from waypost.host.errors import NotNow, NotWritable, RefusedByRule, Taken
+from waypost.host.lock import HostLock
 from waypost.host.materialise import materialise, sweep
-from waypost.model.code import Deployed, tree_hash
-from waypost.model.declaration import NotDescribed
 from waypost.model.limits import DEFAULT, Limits
-from waypost.model.times import Now
+from waypost.model.times import Now, stamp
 
 _TOKEN = 1
 
@@ -110,44 +110,36 @@ def _sweep(means: Means, used: set[str]) -> None:
         return  # nothing is lost with a tree too many
 
 
-def records(data: DataDir, key: PublicKey) -> Iterable[tuple[str, Deployed]]:
-    """Every deployment here that has code, and its record. Raises SubstrateError."""
-    for name in data.deployments():
-        record = Reader.open(data.repo(name), key).deployed()
-        if record is not None:
-            yield name, record
+def deploy_alone(place: Path, one: Described, *, command: tuple[str, ...]) -> bool:
+    """Deploy without a host, into a data directory that is made where there is none; whether it wasn't deployed yet.
 
-
-def deployed_here(data: DataDir, *, timeout: float, environment: Mapping[str, str]) -> tuple[Described, ...]:
-    """Every deployment of a data directory on the code that is deployed, looked at as a file is that is run.
-
-    Raises NothingDeployed, CodeGone, BadWorkflow, Taken; NoDataDirectory; SubstrateError.
+    Raises HostError: DataDirectory and its children, HostRuns, Taken; BadKey, SubstrateError.
     """
-    key = offline.public_key(data)
-    found: list[Described] = []
-    for name in data.deployments():
-        reader = Reader.open(data.repo(name), key)
-        record = reader.deployed()
-        if record is not None:
-            one = _again(name, record, reader.code(record.tree), timeout, environment)
-            refuse_taken(one, found)
-            found.append(one)
-    if not found:
-        raise NothingDeployed(str(data.path))
-    return tuple(found)
+    now = SystemClock().now()
+    data = prepare(place)
+    with HostLock.take(data.lock, command=command, since=stamp(now.wall)):
+        lay_out(data)
+        refuse_unfinished(data)
+        key, secret = keys(data)
+        refuse_resting(data, (one,))
+        return deploy(Means(data=data, key=key, mail_key=Secret(secret), disk=Disk(), now=now), one)
 
 
-def _again(
-    name: str, record: Deployed, files: dict[str, bytes], timeout: float, environment: Mapping[str, str]
-) -> Described:
-    if tree_hash(files) != record.tree:
-        raise CodeGone(name, "its files aren't those that its record names")
-    bare = "/".join(filter(None, (record.root, *record.module.split("."))))
-    entry = f"{bare}/__init__.py" if f"{bare}/__init__.py" in files else f"{bare}.py"
-    answer = ask(name, files, entry, timeout=timeout, environment=environment)
-    if isinstance(answer, NotDescribed):
-        raise BadWorkflow(name, answer.error, hint=answer.hint)
-    one = described(name, files, answer)
-    if one.spec.name != name:
-        raise CodeGone(name, f"it says that it is {one.spec.name!r}")
-    return one
+def keys(data: DataDir) -> tuple[SigningKey, bytes]:
+    """The host's signing key and its mail key, made at the first start. Raises BadKey, BadMailKey, NotWritable."""
+    try:
+        return SigningKey.load_or_create(data.signing_key), mail_key(data)
+    except OSError as failure:
+        raise NotWritable(str(data.keys), failure) from failure
+
+
+def refuse_resting(data: DataDir, every: Iterable[Described]) -> None:
+    """An address belongs to one deployment of a host, also while nobody runs that one. Raises Taken."""
+    wanted = tuple(every)
+    names = {one.spec.name for one in wanted}
+    known, _ = offline.addresses(data)
+    resting = {address: name for address, name in known.items() if name not in names}
+    for one in wanted:
+        if one.spec.address in resting:
+            other = f"the deployment {resting[one.spec.address]!r} of this data directory"
+            raise Taken("address", one.spec.address, other, one.spec.file)

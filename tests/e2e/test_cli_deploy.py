@@ -1,0 +1,230 @@
+"""Deployed code is what runs: stored, named by its hash, and nothing that somebody does to the file changes it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from substrate.keys import PublicKey
+from substrate.reader import Reader
+from waypost.host.exits import Exit
+from waypost.model import events as ev
+from waypost.model.code import tree_hash
+from waypost.model.ids import RunId
+from waypost.testing.host import kill_children
+from waypost.testing.host_process import HostProcess
+from waypost.testing.verbs import verb
+
+FLOW = """
+from waypost import Mail, Workflow, receive
+
+import wording
+
+echo = Workflow("echo", address="echo@example.com")
+
+
+@echo.step
+def word(mail: Mail) -> str:
+    return wording.WORD
+
+
+@echo.run
+async def say(mail: Mail) -> str:
+    first = await word(mail)
+    await receive()
+    return first + await word(mail)
+"""
+MAIL = b"From: ann@example.com\r\nMessage-ID: <m1@x>\r\nSubject: one\r\n\r\nhello\r\n"
+MORE = b"From: ann@example.com\r\nMessage-ID: <m2@x>\r\nIn-Reply-To: <m1@x>\r\nSubject: two\r\n\r\nmore\r\n"
+
+
+@pytest.fixture(name="place")
+def _place(tmp_path: Path) -> Path:
+    """A folder with a workflow of two files."""
+    (tmp_path / "echo.py").write_text(FLOW)
+    (tmp_path / "wording.py").write_text("WORD = 'old '\n")
+    return tmp_path
+
+
+def reader(data: Path) -> Reader:
+    """The deployment's repository, at this moment."""
+    return Reader.open(data / "repos/echo.git", PublicKey.load(data / "keys/host.ed25519.pub"))
+
+
+def events(data: Path, run: str) -> list[ev.AnyEvent]:
+    """A run's log."""
+    return [ev.decode(raw) for raw in reader(data).log(RunId(run))]
+
+
+def test_what_is_deployed_runs_without_its_files(place: Path) -> None:
+    """The repository has all of it: the code, what it declares, and what a run began on."""
+    data = place / "data"
+    said = verb("deploy", str(place / "echo.py"), data=data)
+    assert said.status == Exit.OK, said.err
+    assert "echo: deployed as" in said.out
+    assert "    wording.py" in said.out
+    tree = tree_hash({name: (place / name).read_bytes() for name in ("echo.py", "wording.py")})
+    for name in ("echo.py", "wording.py"):
+        (place / name).unlink()
+    with HostProcess(data=data) as host:
+        run = host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+    begun = events(data, run)[0]
+    assert isinstance(begun, ev.RunStarted)
+    assert begun.code == tree
+    assert begun.distributions
+    record = reader(data).deployed()
+    assert record is not None
+    assert (record.tree, record.definition, record.declaration.name) == (tree, begun.definition, "echo")
+    assert verb("fsck", data=data).status == verb("verify", data=data).status == Exit.OK
+
+
+def test_a_file_that_is_edited_under_its_host_harms_nothing(place: Path) -> None:
+    """A child that comes later runs what was deployed."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data) as host:
+        run = host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        (place / "wording.py").write_text("WORD = 'new '\n")
+        (place / "echo.py").write_text("raise RuntimeError\n")
+        kill_children(host.pid)
+        host.wait_for("is running (generation 2)")
+        host.send("echo@example.com", MORE)
+        host.wait_for('completed: "old old "')
+    begun, now = events(data, run)[0], reader(data).deployed()
+    assert isinstance(begun, ev.RunStarted)
+    assert now is not None
+    assert begun.code == now.tree
+
+
+@pytest.mark.torture
+def test_the_next_command_with_the_file_runs_what_is_there_then(place: Path) -> None:
+    """What ran before stays readable, in any clone."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data):
+        (place / "wording.py").write_text("WORD = 'new '\n")
+        old = reader(data).deployed()
+    with HostProcess(place / "echo.py", data=data) as host:
+        run = host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        new = reader(data).deployed()
+        assert "new " in verb("log", run, data=data).out
+    assert old is not None
+    assert new is not None
+    words = [reader(data).code(record.tree)["wording.py"] for record in (old, new)]
+    assert words == [b"WORD = 'old '\n", b"WORD = 'new '\n"]
+
+
+def test_the_same_code_is_deployed_once(place: Path) -> None:
+    """No commit says that nothing has changed."""
+    data = place / "data"
+    assert "echo: deployed as" in verb("deploy", str(place / "echo.py"), data=data).out
+    flush = reader(data).facts().flush
+    assert "echo: deployed already as" in verb("deploy", str(place / "echo.py"), data=data).out
+    assert reader(data).facts().flush == flush
+
+
+def test_a_folder_is_deployed_whole(place: Path) -> None:
+    """With what nobody imports; its data directory lies in it and is no part of it."""
+    (place / "notes.txt").write_text("notes")
+    said = verb("deploy", str(place))
+    assert said.status == Exit.OK, said.err
+    assert "3 files" in said.out
+    assert "notes.txt" in said.out
+    assert "deployed already" in verb("deploy", str(place)).out
+    assert (place / ".waypost").is_dir()
+
+
+def test_data_files_come_along_when_they_are_listed(place: Path) -> None:
+    """And one that isn't can't be read: the message says how to list it."""
+    (place / "wording.py").write_text(
+        "from pathlib import Path\nWORD = (Path(__file__).parent / 'w.txt').read_text()\n"
+    )
+    (place / "w.txt").write_text("word")
+    said = verb("deploy", str(place / "echo.py"), data=place / "data")
+    assert said.status == Exit.MALFORMED
+    assert "Workflow(…, files=[…])" in said.err
+    assert not (place / "data").exists()
+    names = "listed = ['w' + '.txt']\n"  # not to be found in the text
+    flow = FLOW.replace("import wording\n", "").replace('example.com")', 'example.com", files=listed)\nimport wording')
+    (place / "echo.py").write_text(names + flow)
+    said = verb("deploy", str(place / "echo.py"), data=place / "data")
+    assert said.status == Exit.MALFORMED  # it is read before anybody can know that it is listed
+    (place / "echo.py").write_text(flow.replace("listed", "['w.txt']"))
+    said = verb("deploy", str(place / "echo.py"), data=place / "data")
+    assert said.status == Exit.OK, said.err
+    assert "    w.txt" in said.out
+
+
+def test_a_module_that_only_the_import_shows_is_found_by_it(place: Path) -> None:
+    """Its name is made up while the program runs: the child that misses it is asked again with it."""
+    (place / "wording.py").write_text("from importlib import import_module\nWORD = import_module('plug' + 'in').WORD\n")
+    (place / "plugin.py").write_text("WORD = 'x'\n")
+    said = verb("deploy", str(place / "echo.py"), data=place / "data")
+    assert said.status == Exit.OK, said.err
+    assert "    plugin.py" in said.out
+
+
+@pytest.mark.parametrize(("name", "owner"), [("colorsys", "Python's own colorsys"), ("msgspec", "msgspec/__init__.py")])
+def test_a_file_whose_name_another_module_has_is_refused_by_name(place: Path, name: str, owner: str) -> None:
+    """It would never be imported, and nobody would say so."""
+    (place / "wording.py").write_text(f"import {name}\nWORD = 'x'\n")
+    (place / f"{name}.py").write_text("")
+    said = verb("deploy", str(place / "echo.py"), data=place / "data")
+    assert said.status == Exit.MALFORMED
+    assert f"{name}.py has the name of another module" in said.err
+    assert owner in said.err
+
+
+@pytest.mark.torture
+def test_a_tree_that_somebody_has_changed_is_made_anew_by_the_next_start(place: Path) -> None:
+    """It is a copy: the repository has it; trees that nothing uses go."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data):
+        (tree,) = (data / "code").iterdir()
+    tree.chmod(0o700)
+    (tree / "wording.py").chmod(0o600)
+    (tree / "wording.py").write_text("WORD = 'forged '\n")
+    (data / "code" / ("ab" * 32)).mkdir()
+    (data / "code" / ".new-dead").mkdir()
+    with HostProcess(data=data) as host:
+        host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        assert [each.name for each in (data / "code").iterdir()] == [tree.name]
+        assert (tree / "wording.py").read_text() == "WORD = 'old '\n"
+    shutil.rmtree(data / "code")
+    with HostProcess(data=data):
+        assert (tree / "wording.py").read_text() == "WORD = 'old '\n"
+
+
+def test_nothing_is_run_where_nothing_is_deployed(tmp_path: Path) -> None:
+    """The message names the command that deploys."""
+    said = verb("run", data=tmp_path)
+    assert said.status == Exit.DATA
+    assert "waypost run FILE" in said.err
+
+
+@pytest.mark.torture
+def test_a_host_keeps_others_from_deploying_beside_it(place: Path) -> None:
+    """Its repository has one writer."""
+    with HostProcess(place / "echo.py", data=place / "data"):
+        (place / "wording.py").write_text("WORD = 'new '\n")
+        said = verb("deploy", str(place / "echo.py"), data=place / "data")
+        assert said.status == Exit.REFUSED
+        assert "runs" in said.err
+
+
+@pytest.mark.torture
+def test_a_backup_carries_the_code(place: Path) -> None:
+    """Restored elsewhere, it runs without the file."""
+    data, other = place / "data", place / "other"
+    assert verb("deploy", str(place / "echo.py"), data=data).status == Exit.OK
+    assert verb("backup", "echo", str(place / "b.waypost"), data=data).status == Exit.OK
+    restored = verb("restore", str(place / "b.waypost"), data=other)
+    assert restored.status == Exit.OK, restored.err
+    host = HostProcess(data=other).start(ready="is held")
+    try:
+        assert verb("resume", "echo", "--yes", data=other).status == Exit.OK
+        host.wait_for("is running")
+    finally:
+        host.stop()

@@ -1,0 +1,66 @@
+"""What is deployed in a data directory, read back from its repositories, and looked at as a file is that is to run."""
+
+from collections.abc import Iterator, Mapping
+
+from substrate.keys import PublicKey
+from substrate.reader import Reader
+from waypost.host import offline
+from waypost.host.code_errors import CodeGone, NothingDeployed
+from waypost.host.datadir import DataDir
+from waypost.host.describe import Described, ask, described, refuse_taken
+from waypost.host.errors import BadWorkflow
+from waypost.host.isolation import NONE, Isolation
+from waypost.model.code import Deployed, tree_hash
+from waypost.model.declaration import NotDescribed
+
+
+def records(data: DataDir, key: PublicKey) -> Iterator[tuple[str, Deployed]]:
+    """Every deployment here that has code, and its record. Raises SubstrateError."""
+    for name in data.deployments():
+        record = Reader.open(data.repo(name), key).deployed()
+        if record is not None:
+            yield name, record
+
+
+def deployed_here(
+    data: DataDir, *, timeout: float, environment: Mapping[str, str], isolation: Isolation = NONE
+) -> tuple[Described, ...]:
+    """Every deployment of a data directory on the code that is deployed, looked at as a file is that is run.
+
+    Raises NothingDeployed, CodeGone, BadWorkflow, Taken; NoDataDirectory; SubstrateError.
+    """
+    key = offline.public_key(data)
+    found: list[Described] = []
+    for name in data.deployments():
+        reader = Reader.open(data.repo(name), key)
+        record = reader.deployed()
+        if record is not None:
+            files = reader.code(record.tree)
+            if tree_hash(files) != record.tree:
+                raise CodeGone(name, "its files aren't those that its record names")
+            one = _again(name, record, files, timeout=timeout, environment=environment, isolation=isolation)
+            refuse_taken(one, found)
+            found.append(one)
+    if not found:
+        raise NothingDeployed(str(data.path))
+    return tuple(found)
+
+
+def _again(
+    name: str,
+    record: Deployed,
+    files: dict[str, bytes],
+    *,
+    timeout: float,
+    environment: Mapping[str, str],
+    isolation: Isolation,
+) -> Described:
+    bare = "/".join(filter(None, (record.root, *record.module.split("."))))
+    entry = f"{bare}/__init__.py" if f"{bare}/__init__.py" in files else f"{bare}.py"
+    answer = ask(name, files, entry, timeout=timeout, environment=environment, isolation=isolation)
+    if isinstance(answer, NotDescribed):
+        raise BadWorkflow(name, answer.error, hint=answer.hint)
+    one = described(name, files, answer)
+    if one.spec.name != name:
+        raise CodeGone(name, f"it says that it is {one.spec.name!r}")
+    return one
