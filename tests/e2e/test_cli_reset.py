@@ -82,8 +82,9 @@ def test_a_crash_loop_is_latched_shown_kept_and_reset(tmp_path: Path) -> None:
     file, bad = workflow(tmp_path, "wait")
     data = tmp_path / "data"
     with HostProcess(file, data=data, options=FAST) as host:
-        asked, worked = sent(data, "ask"), sent(data, "work")
+        asked = sent(data, "ask")
         host.wait_for("waits for boss@example.com")
+        worked = sent(data, "work")
         host.wait_for("step work begins")
         latch(host, data, bad)
         why = verb("why", worked, data=data).out
@@ -126,8 +127,9 @@ def test_where_the_workflow_says_so_runs_fail_at_the_latch_and_parked_ones_do_no
     file, bad = workflow(tmp_path, "fail")
     data = tmp_path / "data"
     with HostProcess(file, data=data, options=FAST) as host:
-        asked, worked = sent(data, "ask"), sent(data, "work")
+        asked = sent(data, "ask")
         host.wait_for("waits for boss@example.com")
+        worked = sent(data, "work")
         host.wait_for("step work begins")
         latch(host, data, bad)
         failed = verb("why", worked, data=data).out
