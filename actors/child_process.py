@@ -86,7 +86,7 @@ class ChildCommand:
     """How a child is started, and where its output goes.
 
     ``environment``: the host's own, of which the child gets what `ipc.environment` says. ``output`` takes what the
-    child writes to stdout and stderr; it may not fail.
+    child writes to stdout and stderr; ``prepare`` sees to what it is started on, each time anew. Neither may fail.
     """
 
     python: str
@@ -94,6 +94,7 @@ class ChildCommand:
     environment: Mapping[str, str] = field(repr=False)
     output: Callable[[bytes], None]
     argv_prefix: tuple[str, ...] = ()
+    prepare: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +194,9 @@ class ChildProcessActor(Shell):
                 super().perform(effect)
 
     def _spawn(self) -> None:
-        keys = mint()
         spec, command = self._spec, self._command
+        command.prepare()
+        keys = mint()
         anchors = Anchors(
             channel_id=keys.channel_id,
             host_key=keys.public_key,

@@ -80,7 +80,7 @@ def starting(setup: Setup, state: Starting, message: Internal, now: Now) -> Next
         case ChildReady(of, pid, code, error) if of == generation:
             if error or code == setup.spec.code:
                 return Next(Running(state.books, pid, now.mono, error), (Up(generation, error),))
-            why = f"{setup.spec.file} was changed on disk; run `waypost run {setup.spec.file}` again"
+            why = "its folder of code isn't what was deployed, and couldn't be made anew; start the host again"
             return Next(Dismissing(state.books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
         case ChildExited(of, reason) if of == generation:
             return _exited(setup, state.books, str(reason), reason, nobody, now)

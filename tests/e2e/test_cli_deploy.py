@@ -205,6 +205,24 @@ def test_nothing_is_run_where_nothing_is_deployed(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
+def test_a_tree_that_is_changed_under_its_host_is_made_anew_for_the_next_child(place: Path) -> None:
+    """Whoever writes beside the code it runs changes no other run, and holds nothing up."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data) as host:
+        host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        (tree,) = (data / "code").iterdir()
+        tree.chmod(0o700)
+        (tree / "sitecustomize.py").write_text("raise SystemExit")
+        (tree / "wording.py").unlink()
+        kill_children(host.pid)
+        host.wait_for("is running (generation 2)")
+        assert sorted(each.name for each in tree.iterdir()) == ["echo.py", "wording.py"]
+        host.send("echo@example.com", MORE)
+        host.wait_for('completed: "old old "')
+
+
+@pytest.mark.torture
 def test_a_host_keeps_others_from_deploying_beside_it(place: Path) -> None:
     """Its repository has one writer."""
     with HostProcess(place / "echo.py", data=place / "data"):

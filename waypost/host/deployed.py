@@ -1,7 +1,9 @@
 """What is deployed in a data directory, read back from its repositories, and looked at as a file is that is to run."""
 
+import logging
 from collections.abc import Iterator, Mapping
 
+from substrate.errors import SubstrateError
 from substrate.keys import PublicKey
 from substrate.reader import Reader
 from waypost.host import offline
@@ -10,8 +12,11 @@ from waypost.host.datadir import DataDir
 from waypost.host.describe import Described, ask, described, refuse_taken
 from waypost.host.errors import BadWorkflow
 from waypost.host.isolation import NONE, Isolation
+from waypost.host.materialise import is_whole, materialise
 from waypost.model.code import Deployed, tree_hash
 from waypost.model.declaration import NotDescribed
+
+_log = logging.getLogger(__name__)
 
 
 def records(data: DataDir, key: PublicKey) -> Iterator[tuple[str, Deployed]]:
@@ -44,6 +49,19 @@ def deployed_here(
     if not found:
         raise NothingDeployed(str(data.path))
     return tuple(found)
+
+
+def keep_whole(data: DataDir, name: str, tree: str, key: PublicKey) -> None:
+    """See that the folder of a deployed tree is what its name says; else make it anew from the repository.
+
+    Where that can't be done it is logged: a child that is started on anything else refuses it.
+    """
+    if is_whole(data.code / tree):
+        return
+    try:
+        materialise(data.code, Reader.open(data.repo(name), key).code(tree))
+    except (SubstrateError, OSError) as failure:
+        _log.error("%s: the folder of its code can't be made anew: %s", name, failure)
 
 
 def _again(

@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pykka
@@ -16,6 +17,7 @@ from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
 from waypost.host.crew import HostCrew, Ports
+from waypost.host.deployed import keep_whole
 from waypost.host.describe import Described
 from waypost.host.errors import HostBroke, HostError
 from waypost.host.isolation import NONE, Isolation
@@ -131,6 +133,7 @@ class HostActor(Shell):
             arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
             environment=house.environment,
             output=output.write,
+            prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs)
 
