@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from actors.draining import ChildWeighed
 from actors.logic.child_ears import Ears
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import advance
@@ -26,6 +27,7 @@ from actors.logic.child_states import (
     ToBroadcaster,
     ToDispatch,
     ToParent,
+    Weighing,
 )
 from actors.messages import (
     BytesCame,
@@ -45,6 +47,7 @@ from ipc.errors import IpcError
 from ipc.keys import SpawnKeys, mint
 from ipc.memory import Witness
 from ipc.sealed import Direction
+from ipc.weight import resident
 from substrate.messages import Submit
 from waypost.acting import Clock, Next, Ref
 from waypost.model.ids import Generation
@@ -179,6 +182,8 @@ class ChildProcessActor(Shell):
                 tell(self._peers.broadcaster, effect.message)
             case ToParent():
                 tell(self._parent, effect.message)
+            case Weighing():
+                tell(self._parent, ChildWeighed(self._setup.generation, resident(effect.pid)))
             case Log():
                 self._command.output(effect.data)
             case Signal():

@@ -6,6 +6,7 @@ Records only; part of ``actors.messages``, which carry them.
 from dataclasses import dataclass
 from typing import Literal
 
+from actors.draining import Executing, Renewed
 from waypost.model.ids import Deployment, Generation
 
 SYSEXITS = {
@@ -68,7 +69,8 @@ class Description:
     """How a deployment is. ``reason`` says why it is down or backing off; ``until`` is Unix ms.
 
     ``code``: the reason for programs, where it is down: ``crash-looping``, ``host-fault``, ``storage-failed``,
-    ``damaged``, ``code-changed``, or as opening was refused; ``since`` is known where it is in the repository (ISO 8601).
+    ``damaged``, ``code-changed``, or as opening was refused; where it is stopped and nobody wanted that,
+    ``recycle-failed``. ``since`` is known where it is in the repository (ISO 8601).
     ``exited``: the last child that ended unasked.
     """
 
@@ -83,3 +85,8 @@ class Description:
     code: str = ""
     since: str = ""
     exited: Exited | None = None
+    executing: tuple[Executing, ...] = ()
+    """While it drains: what is waited for; as many as are named, ``more`` are not."""
+    more: int = 0
+    renewed: Renewed | None = None
+    """How the present process came to follow another one."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from actors.describing import Description, ExitReason
+from actors.draining import ChildWeighed, Drain, Quiesce, Recycle, RecycleRequested, StillExecuting, Weigh
 from ipc.messages import RunLogCredit, ToChild
 from substrate.messages import Committed, Durable, Interrupted, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
@@ -101,7 +102,12 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End: shutdown frame, SIGTERM, grace, SIGKILL; runs stay live. Asked: answered when everything has ended."""
+    """End: shutdown frame, SIGTERM, grace, SIGKILL; runs stay live. Asked: answered when everything has ended.
+
+    ``patience``: seconds that runs which execute have to come to rest before that; nothing new is begun meanwhile.
+    """
+
+    patience: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +198,13 @@ class Woken:
     token: int
 
 
-NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated
+NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | RecycleRequested | ChildWeighed
+NewsOfDispatch: TypeAlias = ExitCounted | StillExecuting
 SupervisorMessage: TypeAlias = (
-    Start | Stop | Forward | Asked | NewsOfChild | ExitCounted | WatchRun | Woken | Outcome | ActorEnded
+    Start | Stop | Forward | Asked | NewsOfChild | NewsOfDispatch | WatchRun | Woken | Outcome | ActorEnded
 )
+Begun: TypeAlias = Recycle | Drain
+"""Asked of a supervisor; answered once it has begun, or refused."""
 
 
 # --- child process -------------------------------------------------------------------------------------------------
@@ -268,7 +277,7 @@ class Written:
 
 
 NewsOfProcess: TypeAlias = Spawned | SpawnFailed | BytesCame | ProcessEnded | Stalled | Written
-ChildProcessMessage: TypeAlias = Launch | Send | Terminate | Peers | NewsOfProcess | Woken | Outcome
+ChildProcessMessage: TypeAlias = Launch | Send | Terminate | Weigh | Peers | NewsOfProcess | Woken | Outcome
 
 
 # --- dispatch ------------------------------------------------------------------------------------------------------
@@ -296,7 +305,7 @@ class GenerationDown:
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable
-DispatchMessage: TypeAlias = Stream | GenerationUp | GenerationDown | RunLogCredit | Outcome | Woken
+DispatchMessage: TypeAlias = Stream | GenerationUp | GenerationDown | Quiesce | RunLogCredit | Outcome | Woken
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------

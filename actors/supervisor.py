@@ -9,11 +9,14 @@ from typing import assert_never
 
 import pykka
 
+from actors.draining import Quiesce, Weigh
 from actors.logic.supervisor import advance
+from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_effects import (
     Announce,
     Attend,
     AttendAll,
+    Calm,
     Dismiss,
     Effect,
     EndChild,
@@ -26,8 +29,9 @@ from actors.logic.supervisor_effects import (
     OpenRepository,
     Pass,
     Up,
+    WeighChild,
 )
-from actors.logic.supervisor_states import WHOLE, Books, Idle, Setup, State
+from actors.logic.supervisor_states import WHOLE, Idle, State
 from actors.messages import (
     Crew,
     DeploymentSpec,
@@ -103,6 +107,10 @@ class SupervisorActor(Shell):
                 tell(self._hired[Role.DISPATCH], up)
             case Gone():
                 tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected, effect.reason))
+            case Calm():
+                tell(self._hired[Role.DISPATCH], Quiesce(effect.generation))
+            case WeighChild():
+                tell(self._hired[Role.CHILD], Weigh())
             case Introduce():
                 tell(self._hired[Role.CHILD], self._peers())
             case Attend():

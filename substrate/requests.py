@@ -228,6 +228,13 @@ class ResumeDeployment:
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class HoldDeployment:
+    """An operator has a deployment rest that is drained: no child, nothing leaves, until it is resumed. Value: None."""
+
+    by: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchDeployment:
     """Children ended too often: no host starts another until an operator resets it. Value: its ``Latch``, or None.
@@ -280,6 +287,7 @@ Operation: TypeAlias = (
     | Cancel
     | Signal
     | ResumeDeployment
+    | HoldDeployment
     | LatchDeployment
     | ResetDeployment
     | Deploy

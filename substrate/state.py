@@ -56,7 +56,7 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """ISO 8601 UTC; empty while no bucket was ever used."""
     rejected: Count = 0
     """Mails that were ever rejected after they had been accepted."""
-    held: Literal["", "accept-rollback", "restore", "import"] = ""
+    held: Literal["", "accept-rollback", "restore", "import", "drain"] = ""
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
     latch: Latch | UnsetType = UNSET
     """Absent where it isn't latched, so that what was written before there were latches reads as it did."""

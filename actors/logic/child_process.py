@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.describing import ExitReason
+from actors.draining import Weigh
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
 from actors.logic.child_pace import Pace, charge, release
@@ -38,6 +39,7 @@ from actors.logic.child_states import (
     ToBroadcaster,
     ToDispatch,
     ToParent,
+    Weighing,
 )
 from actors.messages import (
     BytesCame,
@@ -208,6 +210,8 @@ def _alive(setup: Setup, state: Greeting | Talking, message: Message, now: Now) 
         case Terminate():
             farewell = Transmit(Shutdown(reason=message.reason[:_REASON]))
             return Next(Leaving(state.pid, state.tail), (farewell, TERM, _patience(setup, now)))
+        case Weigh():
+            return Next(state, (Weighing(state.pid),))
         case _:
             return _ending(setup, state, message)
 

@@ -7,6 +7,7 @@ import signal
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from actors.draining import RecycleRequested, Weigh
 from actors.logic.child_outbox import Outbox
 from actors.logic.child_pace import Pace
 from actors.logic.child_requests import Desk
@@ -58,6 +59,7 @@ Message: TypeAlias = (
     Launch
     | Send
     | Terminate
+    | Weigh
     | Peers
     | Spawned
     | SpawnFailed
@@ -152,6 +154,13 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighing:
+    """Tell the supervisor what the process group of ``pid`` has of memory."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """Append to the child's log file."""
 
@@ -162,7 +171,7 @@ class Log:
 class ToParent:
     """Tell the supervisor."""
 
-    message: ChildReady | ChildExited | ChannelViolated
+    message: ChildReady | ChildExited | ChannelViolated | RecycleRequested
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ BeginGeneration puts claims back.
     dispatch_session   the session: resume, start, feed, follow
     dispatch_suspects  who is resumed alone, and when
     dispatch_exits     an exit that is counted against those that were driven
+    dispatch_draining  who is let go of, and who is still at work
     dispatch_turn      one message being worked on
 """
 
@@ -19,9 +20,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from actors.draining import Quiesce, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
-from actors.logic import dispatch_exits, dispatch_queue, dispatch_session, dispatch_suspects
+from actors.logic import dispatch_draining, dispatch_exits, dispatch_queue, dispatch_session, dispatch_suspects
 from actors.logic.dispatch_book import Book
 from actors.logic.dispatch_card import (
     ABSENT,
@@ -39,6 +41,7 @@ from actors.logic.dispatch_card import (
     Trial,
     Uncounted,
     Up,
+    Waning,
 )
 from actors.logic.dispatch_turn import Desk, Turn
 from actors.logic.ordinals import NONE, Ordinals
@@ -120,7 +123,7 @@ def _unopened(state: Unopened, message: DispatchMessage) -> Next[State]:
         case GenerationDown(generation=generation, unexpected=unexpected):  # it was given nothing
             counted = ToSupervisor(ExitCounted(generation=generation, runs=()))
             return Next(state, (counted,) if unexpected else ())
-        case GenerationUp() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
+        case GenerationUp() | Quiesce() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case _:
             assert_never(message)
@@ -165,6 +168,8 @@ class _Work:
                 self._up(message)
             case GenerationDown():
                 self._down(message)
+            case Quiesce():
+                self._quiesce(message)
             case Woken():
                 self._settle(self._woken(message))
             case Snapshot():
@@ -175,6 +180,7 @@ class _Work:
     def done(self) -> Next[State]:
         """The new state, frozen, and the effects."""
         turn = self._turn
+        dispatch_draining.report(self._cards.values(), turn)
         following = replace(
             self._state,
             position=turn.position,
@@ -237,6 +243,19 @@ class _Work:
         self._leave()
         if message.unexpected:
             turn.child = dispatch_exits.count(tally, turn)
+
+    def _quiesce(self, message: Quiesce) -> None:
+        child, turn = self._turn.child, self._turn
+        match child:
+            case Up(generation, ref) if generation == message.generation:
+                turn.child, turn.trial, turn.ahead, turn.patience = Waning(generation, ref), None, None, None
+                turn.suspects.clear()
+                self._book.resting = NONE
+                self._settle(tuple(self._cards))
+            case Broken(generation=generation) if generation == message.generation:
+                turn.tell_supervisor(StillExecuting(message.generation, ()))  # no run was given to it
+            case _:
+                pass  # of a child that is gone: that is told by itself
 
     def _leave(self) -> None:
         """No child any more. Requests about mail go on: their answers come, whichever generation there is."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from actors.draining import StillExecuting
 from substrate.messages import Interrupted, Queued
 from waypost.acting import Ref
 from waypost.model import run as fold
@@ -67,9 +68,20 @@ class Uncounted:
     tally: Tally
 
 
-Child: TypeAlias = NoChild | Up | Broken | Counting | Uncounted
+@dataclass(frozen=True, slots=True)
+class Waning:
+    """A child that is given nothing more; ``told``: who is at work, as the supervisor was told."""
+
+    generation: Generation
+    ref: Ref
+    told: StillExecuting | None = None
+
+
+Child: TypeAlias = NoChild | Up | Broken | Waning | Counting | Uncounted
 ABSENT = (NoChild, Counting, Uncounted)
 """Where there is no child."""
+IDLE = (NoChild, Counting, Uncounted, Waning)
+"""Where nothing is claimed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 from actors.logic.dispatch_card import (
-    ABSENT,
+    IDLE,
     Answered,
     Asked,
     Broken,
@@ -90,7 +90,7 @@ def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
 
 def _next(card: Card, turn: Turn) -> Card:
     child = turn.child
-    if isinstance(child, ABSENT):  # a claim made now would go back with the next generation
+    if isinstance(child, IDLE):  # a claim made now would go back with the next generation
         return card
     for mail in card.claimed:
         going = None if _denied(card, mail, child, "take-up", "release") else way(card, mail, turn)

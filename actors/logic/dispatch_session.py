@@ -25,7 +25,9 @@ from actors.logic.dispatch_card import (
     Postponed,
     Uncounted,
     Up,
+    Waning,
 )
+from actors.logic.dispatch_draining import let_go
 from actors.logic.dispatch_turn import Turn, chunks
 from ipc.messages import EventsCommitted, GrantsUpdated, RunLive, RunLog, RunStart
 from substrate.messages import (
@@ -49,6 +51,8 @@ from waypost.model.ids import Generation, RunId
 
 def settle(card: Card, turn: Turn) -> Card:
     """Take the run one move further towards the present child, where it has to go there. The card after it."""
+    if isinstance(turn.child, Waning):
+        return let_go(card)
     match card.session:
         case Denied(seq) if card.seq != seq:
             return settle(replace(card, session=Away()), turn)
@@ -120,7 +124,7 @@ def _begin(card: Card, turn: Turn) -> Card:
     if not isinstance(card.run, fold.Driven):
         return card
     match turn.child:
-        case NoChild() | Counting() | Uncounted():
+        case NoChild() | Counting() | Uncounted() | Waning():
             return card
         case Broken(why=why):
             pause = Pause(run=card.id, code="code-missing", detail=why)

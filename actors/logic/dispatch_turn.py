@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.effects import Ask, ToSupervisor
-from actors.logic.dispatch_card import Child, Trial, Up
-from actors.messages import ExitCounted, Send, WakeAt, Woken
+from actors.logic.dispatch_card import Child, Trial, Up, Waning
+from actors.messages import NewsOfDispatch, Send, WakeAt, Woken
 from ipc.messages import ToChild
 from substrate.messages import Operation, Question, Stage, Start
 from waypost.acting import Tell
@@ -67,13 +67,13 @@ class Turn:
         self.effects.append(Ask(self.counter, what, stage))
         return self.counter
 
-    def tell_supervisor(self, message: ExitCounted) -> None:
+    def tell_supervisor(self, message: NewsOfDispatch) -> None:
         """Tell whoever has started this actor."""
         self.effects.append(ToSupervisor(message))
 
     def send(self, payload: ToChild) -> None:
         """Send the child a message."""
-        assert isinstance(self.child, Up), "a session is over when its child is gone"
+        assert isinstance(self.child, Up | Waning), "a session is over when its child is gone"
         self.effects.append(Tell(self.child.ref, Send(payload)))
 
     def retry_later(self) -> None:

@@ -2,26 +2,18 @@
 
 Never two children at once, and none before its generation is durable. Everybody outside talks to the repository
 through here, so mail is accepted in every state from which it can go on, kept in order while the repository is
-opening, and withheld with the reason where nothing runs. Its child is ``supervisor_child``, how a crew ends is
-``supervisor_ending``. Pure.
+opening, and withheld with the reason where nothing runs (``supervisor_forwards``). Its child is ``supervisor_child``,
+what is wanted of one that runs is ``supervisor_planned``, how a crew ends is ``supervisor_ending``. Pure.
 """
 
 from dataclasses import replace
 from typing import assert_never
 
+from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, StillExecuting
 from actors.errors import ActorsError
-from actors.logic.supervisor_child import (
-    Internal,
-    counting,
-    latching,
-    leaving,
-    raise_child,
-    raising,
-    running,
-    settled,
-    starting,
-)
-from actors.logic.supervisor_crashes import NONE
+from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
+from actors.logic.supervisor_child import counting, latching, leaving, raise_child, raising, settled, starting
+from actors.logic.supervisor_draining import answerable, bereaved, leave
 from actors.logic.supervisor_effects import (
     Announce,
     Attend,
@@ -33,19 +25,21 @@ from actors.logic.supervisor_effects import (
     OpenRepository,
     Pass,
 )
-from actors.logic.supervisor_ending import ended, forwards, opening, stop, wind, withhold
+from actors.logic.supervisor_ending import ended, forwards, opening, wind, withhold
+from actors.logic.supervisor_forwards import answered, forwarded
+from actors.logic.supervisor_planned import News, manned, planned, wanted
+from actors.logic.supervisor_recycling import another, policed
 from actors.logic.supervisor_states import (
     HELD,
     UNSUPERVISED,
     Again,
-    Asker,
     BackingOff,
-    Books,
+    Bereft,
     Counting,
     CrashLooping,
     Dismissing,
     Down,
-    Early,
+    Draining,
     Ending,
     Evicting,
     Held,
@@ -55,46 +49,22 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Raising,
+    Replacing,
     Resetting,
     Running,
-    Setup,
+    Shelving,
     Starting,
     State,
     Stopped,
-    Told,
-    Unheard,
+    Succeeding,
+    Superseding,
     Unmanned,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import (
-    ChannelViolated,
-    ChildExited,
-    ChildReady,
-    Describe,
-    ExitCounted,
-    Forward,
-    Role,
-    Start,
-    Stop,
-    SupervisorMessage,
-    WakeAt,
-    WatchRun,
-    Woken,
-)
-from substrate.messages import (
-    Done,
-    Outcome,
-    Refused,
-    ResetDeployment,
-    ResumeDeployment,
-    Snapshot,
-    Withheld,
-)
-from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from actors.messages import Describe, Forward, Role, Start, Stop, SupervisorMessage, WakeAt, WatchRun, Woken
+from substrate.messages import Done, Outcome, Refused, ResetDeployment, ResumeDeployment, Snapshot, Withheld
+from waypost.acting import ActorEnded, Asked, Next, Reply
 from waypost.model.times import Now
-
-EARLY = 256
-"""Forwards that are kept while the repository is opening; what comes after them is withheld."""
 
 _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged"}
 """The substrate's codes for a refused opening that have another name here."""
@@ -102,7 +72,8 @@ _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged
 
 def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
-    following = _decide(setup, settled(setup, state, now), message, now)
+    present = settled(setup, state, now)
+    following = answerable(setup, present, _decide(setup, present, message, now), now)
     description = describe(setup, following.state)
     if description == describe(setup, state):
         return following
@@ -117,25 +88,31 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return _asked(setup, state, message, now)
         case Forward():
             asker: Asker = Unheard() if message.reply_to is None else Told(message.reply_to, message.correlation)
-            return _forward(state, Early(asker, message.what))
+            return forwarded(setup, state, Early(asker, message.what), now)
         case Stop():
-            return stop(setup, state, (), now)
+            return leave(setup, state, (), message.patience, now)
         case WatchRun():
             return Next(state, (Attend(message),))
         case ActorEnded():
             return ended(setup, state, message, now)
         case Outcome() if message.correlation in state.books.asked:
-            return _answered(setup, state, message, now)
-        case Start() | ChildReady() | ChildExited() | ChannelViolated() | ExitCounted() | Woken() | Outcome():
-            return _by_state(setup, state, message, now)
+            return answered(setup, state, message, now)
         case _:
-            assert_never(message)
+            return _by_state(setup, state, message, now)
 
 
-def _by_state(  # noqa: C901, PLR0911 - one case per state
-    setup: Setup, state: State, message: Internal, now: Now
+def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
+    setup: Setup, state: State, message: News, now: Now
 ) -> Next[State]:
     match state:
+        case Running():
+            return manned(setup, state, message, now)
+        case Succeeding():
+            return policed(setup, planned(setup, state, message, now), now)
+        case Draining() | Shelving() | Superseding() | Bereft() | Replacing():
+            return planned(setup, state, message, now)
+        case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed):
+            return Next(state)  # late news
         case Idle():
             return opening(state.books, state.early) if isinstance(message, Start) else Next(state)
         case Opening():
@@ -143,15 +120,15 @@ def _by_state(  # noqa: C901, PLR0911 - one case per state
         case Raising():
             return raising(setup, state, message, now)
         case Starting():
-            return starting(setup, state, message, now)
-        case Running():
-            return running(setup, state, message, now)
+            return policed(setup, starting(setup, state, message, now), now)
+        case Evicting(goal=goal) | Counting(goal=goal) if goal is not None:
+            return bereaved(setup, state, goal, message, now)
         case Evicting() | Dismissing():
             return leaving(setup, state, message, now)
         case Counting():
             return counting(setup, state, message, now)
         case BackingOff():
-            return raise_child(state.books) if message == Woken(state.wake) else Next(state)
+            return another(state, now) if message == Woken(state.wake) else Next(state)
         case Latching():
             return latching(setup, state, message, now)
         case Ending():
@@ -165,7 +142,7 @@ def _by_state(  # noqa: C901, PLR0911 - one case per state
 # --- up ------------------------------------------------------------------------------------------------------------
 
 
-def _opening(setup: Setup, state: Opening, message: Internal, now: Now) -> Next[State]:
+def _opening(setup: Setup, state: Opening, message: News, now: Now) -> Next[State]:
     match message:
         case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
             return _opened(state, snapshot)
@@ -215,7 +192,7 @@ def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
     return Next(following.state, (*effects, *following.effects))
 
 
-def _ending(setup: Setup, state: Ending, message: Internal, now: Now) -> Next[State]:
+def _ending(setup: Setup, state: Ending, message: News, now: Now) -> Next[State]:
     if message != Woken(state.deadline):
         return Next(state)
     head, *left = state.left
@@ -237,91 +214,14 @@ def _asked(setup: Setup, state: State, asked: Asked, now: Now) -> Next[State]:
         case Describe():
             return Next(state, (Reply(asked.token, describe(setup, state)),))
         case Forward(what):
-            return _forward(state, Early(asked.token, what))
-        case Stop():
-            return stop(setup, state, (asked.token,), now)
+            return forwarded(setup, state, Early(asked.token, what), now)
+        case Recycle() | Drain():
+            return wanted(setup, state, asked.body, asked.token, now)
+        case Stop(patience):
+            return leave(setup, state, (asked.token,), patience, now)
         case other:
             error = ActorsError(
-                f"a supervisor can't be asked {type(other).__name__}", hint="ask Describe, Forward or Stop"
+                f"a supervisor can't be asked {type(other).__name__}",
+                hint="ask Describe, Forward, Recycle, Drain or Stop",
             )
             return Next(state, (Reply(asked.token, error),))
-
-
-def _forward(state: State, forward: Early) -> Next[State]:  # noqa: PLR0911 - one return per kind of state
-    match state:
-        case Idle() | Opening():
-            if len(state.early) >= EARLY:
-                return Next(state, withhold((forward.asker,), "the repository is still opening; try again"))
-            return Next(replace(state, early=(*state.early, forward)))
-        case Ending(then=Again() as again):
-            if len(again.early) >= EARLY:
-                return Next(state, withhold((forward.asker,), "the repository is being opened anew; try again"))
-            return Next(replace(state, then=replace(again, early=(*again.early, forward))))
-        case Ending() | Stopped() | Down():
-            return Next(state, withhold((forward.asker,), _why_not(state)))
-        case Held(why=why) if isinstance(forward.what, ResumeDeployment):
-            books = _asked_by(state.books, forward.asker)
-            return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
-        case CrashLooping(latch=latch) if isinstance(forward.what, ResetDeployment):
-            books = _asked_by(state.books, forward.asker)
-            return Next(Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
-        case Latching() if isinstance(forward.what, ResetDeployment):
-            return Next(state, withhold((forward.asker,), "it is being latched at this very moment; try again"))
-        case (
-            Raising()
-            | Starting()
-            | Running()
-            | Evicting()
-            | Dismissing()
-            | Counting()
-            | BackingOff()
-            | Latching()
-            | CrashLooping()
-            | Resetting()
-            | Unmanned()
-            | Held()
-            | Lifting()
-        ):
-            books = _asked_by(state.books, forward.asker)
-            return Next(replace(state, books=books), (Pass(books.last, forward.what),))
-        case _:
-            assert_never(state)
-
-
-def _asked_by(books: Books, asker: Asker) -> Books:
-    return replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: asker})
-
-
-def _why_not(state: Ending | Stopped | Down) -> str:
-    match state:
-        case Ending(then=Lost(reason, message)) | Down(reason=reason, message=message):
-            return f"the deployment is down ({reason}): {message}"
-        case _:
-            return "the deployment is stopped"
-
-
-def _answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[State]:
-    asker = state.books.asked[outcome.correlation]
-    asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
-    after = replace(state, books=replace(state.books, asked=asked))
-    answer: tuple[Effect, ...] = ()
-    match asker:
-        case int():
-            answer = (Reply(asker, outcome.result),)
-        case Told():
-            answer = (Tell(asker.reply_to, Outcome(asker.correlation, outcome.result)),)
-        case Unheard():
-            pass
-        case _:
-            assert_never(asker)
-    if isinstance(after, Lifting) and after.lifted == outcome.correlation:
-        if isinstance(outcome.result, Done):
-            # Everything is built anew, from a log that now says that nothing is held.
-            return wind(setup, after.books, tuple(reversed(HELD)), Again("an operator resumed it"), now, before=answer)
-        return Next(Held(after.books, after.why), answer)
-    if isinstance(after, Resetting) and after.reset == outcome.correlation:
-        if isinstance(outcome.result, Done):
-            following = raise_child(replace(after.books, crashes=NONE))
-            return Next(following.state, (*answer, *following.effects))
-        return Next(CrashLooping(after.books, after.latch), answer)
-    return Next(after, answer)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from actors.describing import Exited, ExitReason
+from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
 from actors.logic.supervisor_effects import EndChild, Gone, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_states import (
     BackingOff,
-    Books,
     Counting,
     CrashLooping,
     Dismissing,
@@ -20,7 +20,6 @@ from actors.logic.supervisor_states import (
     Latching,
     Raising,
     Running,
-    Setup,
     Starting,
     State,
     Unmanned,

@@ -85,6 +85,18 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Calm:
+    """Tell dispatch to begin nothing more and to say who still executes."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class WeighChild:
+    """Have the child's memory told."""
+
+
+@dataclass(frozen=True, slots=True)
 class Introduce:
     """Tell the child who its peers are now."""
 
@@ -119,6 +131,8 @@ Effect: TypeAlias = (
     | EndChild
     | Up
     | Gone
+    | Calm
+    | WeighChild
     | Introduce
     | Attend
     | AttendAll

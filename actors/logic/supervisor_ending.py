@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from actors.logic.supervisor_books import Asker, Books, Early, Setup, Unheard
 from actors.logic.supervisor_effects import (
     AttendAll,
     Dismiss,
@@ -22,20 +23,16 @@ from actors.logic.supervisor_effects import (
 from actors.logic.supervisor_states import (
     WHOLE,
     Again,
-    Asker,
-    Books,
     Down,
-    Early,
+    Draining,
     Ending,
     Idle,
     Lost,
     Opening,
     Over,
     Running,
-    Setup,
     State,
     Stopped,
-    Unheard,
     crew_of,
 )
 from actors.messages import Role, Terminate, WakeAt, Woken
@@ -64,15 +61,15 @@ def stop(setup: Setup, state: State, askers: tuple[int, ...], now: Now) -> Next[
             return Next(Stopped(state.books), (*withheld, *_answers(askers)))
         case Stopped() | Down():
             return Next(Stopped(state.books), _answers(askers))
-        case Ending(then=Over(others)):
-            return Next(replace(state, then=Over((*others, *askers))))
+        case Ending(then=Over(others, reason)):
+            return Next(replace(state, then=Over((*others, *askers), reason)))
         case Ending(then=Again(early=early)):
             return Next(replace(state, then=Over(askers)), withhold(forwards(early), stopped))
         case Ending():
             return Next(replace(state, then=Over(askers)))
         case Opening():
             before: tuple[Effect, ...] = withhold(forwards(state.early), stopped)
-        case Running():
+        case Running() | Draining():
             before = (Gone(state.books.generation, unexpected=False),)
         case _:
             before = ()
@@ -136,7 +133,7 @@ def _afterwards(books: Books, then: Again | Over | Lost) -> Next[State]:
             following = opening(books, then.early)
             return Next(following.state, (*lost, *following.effects))
         case Over():
-            return Next(Stopped(books), (*lost, *_answers(then.askers)))
+            return Next(Stopped(books, then.reason), (*lost, *_answers(then.askers)))
         case Lost():
             return Next(Down(books, then.reason, then.message), lost)
         case _:

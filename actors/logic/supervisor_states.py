@@ -3,85 +3,20 @@
 Records only; ``actors.logic.supervisor`` moves between them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from actors.describing import Exited
-from actors.logic.supervisor_crashes import NONE, Crashes
-from actors.messages import DeploymentSpec, ExitCounted, Role
-from substrate.messages import Latch, Operation, Question, Ref
+from actors.draining import Executing
+from actors.logic.supervisor_books import Books, Early, Goal, Renewing, Resting
+from actors.messages import ExitCounted, Role
+from substrate.messages import Latch
 from waypost.model.ids import Generation
-from waypost.model.limits import Limits
 
 UNSUPERVISED = (Role.SUBSTRATE, Role.BROADCASTER, Role.DISPATCH, Role.SCHEDULER)
 """The crew without a child, in the order in which it is started; it is stopped the other way round."""
 WHOLE = (*UNSUPERVISED, Role.CHILD)
 HELD = (Role.SUBSTRATE, Role.BROADCASTER)
 """The crew of a deployment that is held."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """What doesn't change in the life of a supervisor."""
-
-    spec: DeploymentSpec
-    limits: Limits
-
-
-# --- what every state keeps ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """Somebody who told us a ``Forward`` and wants an ``Outcome``."""
-
-    reply_to: Ref
-    correlation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unheard:
-    """Somebody who told us a ``Forward`` and wants nothing."""
-
-
-Asker: TypeAlias = int | Told | Unheard
-"""An int is the token of an ``Asked``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
-    """What outlives a change of state."""
-
-    last: int = 0
-    """The last correlation, or wake-up's token, that was given out: none is ever used twice."""
-    incarnation: int = 0
-    """Of the crew."""
-    broadcaster: int = 0
-    """Of the broadcaster, which is also replaced alone."""
-    generation: Generation = Generation(0)  # noqa: RUF009 - NewType is the identity
-    asked: Mapping[int, Asker] = field(default_factory=dict)
-    """Forwarded and not answered yet, by correlation."""
-    faults: tuple[float, ...] = ()
-    """When actors failed lately, in monotonic seconds."""
-    disk_faults: int = 0
-    """How often the disk has failed the repository's writer, in this supervisor's life."""
-    crashes: Crashes = NONE
-    """Of children, since the last stable time."""
-    raised: int = 0
-    """The incarnation of the crew that has begun a generation last."""
-    launched: float = 0.0
-    """When the newest child was launched, in monotonic seconds."""
-    exited: Exited | None = None
-    """The last child that ended unasked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Early:
-    """A ``Forward`` that came before the repository was open; kept in order."""
-
-    asker: Asker
-    what: Operation | Question
 
 
 # --- states --------------------------------------------------------------------------------------------------------
@@ -127,24 +62,94 @@ class Starting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The child is ready. ``broken``: why its code doesn't load."""
+    """The child is ready. ``broken``: why its code doesn't load. ``tick``: token of the next look at its bounds."""
 
     books: Books
     pid: int
     since: float
     broken: str = ""
+    tick: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """Nothing is begun any more; ``executing`` (and ``more``) have still to come to rest. None: not known yet.
+
+    ``limit``: token of the wake-up at which it is over all the same.
+    """
+
+    books: Books
+    pid: int
+    since: float
+    goal: Goal
+    limit: int | None = None
+    executing: tuple[Executing, ...] | None = None
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shelving:
+    """It is drained; that it is held is being made durable, beside whoever is left of the crew.
+
+    ``shelved``: correlation of the answer.
+    """
+
+    books: Books
+    goal: Resting
+    shelved: int
+    crew: tuple[Role, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Superseding:
+    """It is drained; that the next generation begins is being made durable, and the old child is still there.
+
+    ``raised``: correlation of the answer.
+    """
+
+    books: Books
+    goal: Renewing
+    raised: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bereft:
+    """As Superseding, and the old child is gone already."""
+
+    books: Books
+    goal: Renewing
+    raised: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """The ``next`` generation has begun; the child of the one before has to go and is waited for."""
+
+    books: Books
+    goal: Renewing
+    next: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeding:
+    """The child that follows was launched and hasn't said hello. ``deadline``: token of the wake-up."""
+
+    books: Books
+    goal: Renewing
+    deadline: int
 
 
 @dataclass(frozen=True, slots=True)
 class Evicting:
     """The child has to go and will be followed by another one; waits for its exit.
 
-    ``counted``: against whom that is, once dispatch has said so.
+    ``counted``: against whom that is, once dispatch has said so. ``goal``: what it was drained for, if it was.
     """
 
     books: Books
     reason: str
     counted: ExitCounted | None = None
+    goal: Goal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,8 @@ class Counting:
     reason: str
     life: float
     """Seconds from its launch to its end."""
+    goal: Goal | None = None
+    """What it was drained for, if it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +245,19 @@ class Lifting:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Afterwards everything is built anew, from the log."""
+    """Afterwards everything is built anew, from the log. ``word``: what it is for people meanwhile."""
 
     reason: str
     early: tuple[Early, ...] = ()
+    word: str = "starting"
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """Afterwards it is stopped, and these are answered."""
+    """Afterwards it is stopped, and these are answered. ``reason``: why, where nobody wanted it."""
 
     askers: tuple[int, ...]
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +281,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Nothing runs, as was asked for."""
+    """Nothing runs: as was asked for, or for this ``reason``."""
 
     books: Books
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,23 +297,28 @@ class Down:
 
 
 Manned: TypeAlias = Starting | Running | Evicting | Dismissing
+Planned: TypeAlias = Draining | Shelving | Superseding | Bereft | Replacing | Succeeding
 Latched: TypeAlias = Latching | CrashLooping | Resetting
-Open: TypeAlias = Raising | Manned | Counting | BackingOff | Latched | Unmanned | Held | Lifting
+Open: TypeAlias = Raising | Manned | Planned | Counting | BackingOff | Latched | Unmanned | Held | Lifting
 State: TypeAlias = Idle | Opening | Open | Ending | Stopped | Down
 
 
-def crew_of(state: State) -> tuple[Role, ...]:
+def crew_of(state: State) -> tuple[Role, ...]:  # noqa: PLR0911 - one return per crew
     """Whom the supervisor has started and not yet seen end, in the order of their start."""
     match state:
         case Idle() | Stopped() | Down():
             return ()
         case Opening():
             return (Role.SUBSTRATE,)
-        case Raising() | Counting() | BackingOff() | Latching() | CrashLooping() | Resetting() | Unmanned():
+        case Raising() | Counting() | BackingOff() | Latching() | CrashLooping() | Resetting() | Unmanned() | Bereft():
             return UNSUPERVISED
+        case Shelving():
+            return state.crew
         case Held() | Lifting():
             return HELD
-        case Starting() | Running() | Evicting() | Dismissing():
+        case (
+            Starting() | Running() | Evicting() | Dismissing() | Draining() | Superseding() | Replacing() | Succeeding()
+        ):
             return WHOLE
         case Ending():
             return tuple(reversed(state.left))

@@ -3,13 +3,16 @@
 from typing import assert_never
 
 from actors.describing import Description
+from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_states import (
     Again,
     BackingOff,
+    Bereft,
     Counting,
     CrashLooping,
     Dismissing,
     Down,
+    Draining,
     Ending,
     Evicting,
     Held,
@@ -19,16 +22,22 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Over,
+    Planned,
     Raising,
+    Replacing,
     Resetting,
     Running,
-    Setup,
+    Shelving,
     Starting,
     State,
     Stopped,
+    Succeeding,
+    Superseding,
     Unmanned,
 )
 
+FAILED = "recycle-failed"
+"""Why a deployment is stopped that nobody has stopped, for programs."""
 LATCH = "crash-looping"
 """Why a latched deployment is down, for programs."""
 
@@ -42,24 +51,31 @@ def describe(setup: Setup, state: State) -> Description:
         state=word,
         reason=reason,
         generation=state.books.generation,
-        pid=state.pid if isinstance(state, Running) else None,
+        pid=state.pid if isinstance(state, Running | Draining) else None,
         until=state.until if isinstance(state, BackingOff) else None,
         isolation=setup.spec.isolation,
         code=code,
         since=state.latch.at if isinstance(state, CrashLooping | Resetting) else "",
         exited=state.books.exited,
+        executing=(state.executing or ()) if isinstance(state, Draining) else (),
+        more=state.more if isinstance(state, Draining) else 0,
+        renewed=state.books.renewed,
     )
 
 
-def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: PLR0911 - one return per word
+def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0911 - one return per word
     """The state, the code of its reason where it is down, and the reason for people."""
     match state:
+        case Stopped(reason=reason) if reason:
+            return "stopped", FAILED, f"{reason}; `waypost resume {name}` starts it again"
         case Idle() | Stopped():
             return type(state).__name__.lower(), "", ""
         case Opening() | Raising() | Starting():
             return "starting", "", state.reason if isinstance(state, Opening) else ""
         case Running():
             return "running", "", state.broken
+        case Draining() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
+            return _planned(state)
         case Evicting() | Counting() | BackingOff():
             return "backing-off", "", state.reason
         case Latching():
@@ -76,12 +92,42 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: PLR0911 - 
             assert_never(state)
 
 
+def _planned(state: Planned) -> tuple[str, str, str]:
+    match state:
+        case Draining():
+            return "draining", "", _draining(state)
+        case Shelving():
+            return "draining", "", "nothing executes any more"
+        case Superseding() | Bereft() | Replacing() | Succeeding():
+            return "recycling", "", f"{state.goal.origin}: {state.goal.reason}"
+        case _:
+            assert_never(state)
+
+
+def _draining(state: Draining) -> str:
+    """What it is for, and what is waited for: the longest at work first."""
+    match state.goal:
+        case Renewing(origin, reason):
+            purpose = f"for a fresh process ({origin}: {reason})"
+        case Resting(by):
+            purpose = f"to be held, as {by} wants it"
+        case Leaving():
+            purpose = "to be stopped"
+        case _:
+            assert_never(state.goal)
+    if not state.executing:
+        return purpose
+    named = [f"{each.run} ({each.step}{f', since {each.since}' if each.since else ''})" for each in state.executing[:2]]
+    others = len(state.executing) - len(named) + state.more
+    return f"{purpose}; waits for {', '.join(named)}" + (f" and {others} more" if others else "")
+
+
 def _afterwards(then: Again | Over | Lost) -> tuple[str, str, str]:
     match then:
         case Again():
-            return "starting", "", then.reason
+            return then.word, "", then.reason
         case Over():
-            return "stopping", "", ""
+            return "stopping", "", then.reason
         case Lost():
             return "down", then.reason, f"{then.reason}: {then.message}"
         case _:

@@ -32,6 +32,7 @@ from substrate.messages import (
     Claim,
     Deploy,
     Enqueue,
+    HoldDeployment,
     Interrupt,
     LatchDeployment,
     MailDelivered,
@@ -114,6 +115,8 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return cancelling.signal(view, operation, context)
         case ResumeDeployment():
             return interventions.resume_deployment(view, operation)
+        case HoldDeployment():
+            return interventions.hold_deployment(view, operation)
         case LatchDeployment():
             return latching.latch(view, operation, context)
         case ResetDeployment():

@@ -1,11 +1,11 @@
-"""What an operator does: answer a run's approval, pause it, let it go on; let a held deployment go on."""
+"""What an operator does: answer a run's approval, pause it, let it go on; hold a deployment, and let it go on."""
 
 from typing import assert_never
 
 import msgspec
 
 from substrate import runlog
-from substrate.messages import Answer, Pause, Refused, ResumeDeployment, Unpause
+from substrate.messages import Answer, HoldDeployment, Pause, Refused, ResumeDeployment, Unpause
 from substrate.operations.append import extend
 from substrate.operations.buckets import state_file
 from substrate.operations.cancelling import not_run
@@ -109,6 +109,19 @@ def resume_deployment(view: View, operation: ResumeDeployment) -> Decided:
     return Change(
         author="supervisor",
         subject=f"resume the deployment after {view.state.held}, by {plain(operation.by)}",
+        puts=state_file(state),
+        state=state,
+    )
+
+
+def hold_deployment(view: View, operation: HoldDeployment) -> Decided:
+    """A drained deployment rests, by an operator; one that is held already stays so. Value: None."""
+    if view.state.held:
+        return Settled()
+    state = msgspec.structs.replace(view.state, held="drain")
+    return Change(
+        author="supervisor",
+        subject=f"hold the deployment: drained, by {plain(operation.by)}",
         puts=state_file(state),
         state=state,
     )

@@ -16,8 +16,8 @@ from substrate.state import State, decode_format, decode_state
 from waypost.model.errors import Invalid
 
 _RISING = ("generation", "run", "arrival", "outbox", "bucket", "rejected")
-_IMPORTED = "import"
-"""Why a deployment is held that came to be by an import, which begins no epoch."""
+WITHOUT_EPOCH = frozenset({"", "import", "drain"})
+"""Why a deployment is held where no epoch begins: it came to be by an import, or an operator has it rest."""
 _watermarks = msgspec.json.Decoder(Watermark)
 
 
@@ -89,7 +89,7 @@ def marked(before: Before, made: Sorted, after: State, ground: Ground) -> Iterat
 def formatted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
     """``format.json`` says for ever what a repository is; the epoch rises, with the record of it, and then holds."""
     raw, told = made.single.get("format"), made.single.get("epoch")
-    if after.held not in {"", _IMPORTED, before.state.held} and told is None:
+    if after.held not in {*WITHOUT_EPOCH, before.state.held} and told is None:
         yield broken("format", layout.STATE, f"held for {after.held}, and no epoch begins")
     if raw is None and told is None:
         return

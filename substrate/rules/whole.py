@@ -18,7 +18,7 @@ from substrate.layout import Place
 from substrate.operations.buckets import Watermark
 from substrate.rules.code import whole_code
 from substrate.rules.commit import QUEUED, Ground
-from substrate.rules.counts import read_watermark
+from substrate.rules.counts import WITHOUT_EPOCH, read_watermark
 from substrate.rules.outbox import sound
 from substrate.rules.queue import names
 from substrate.rules.runs import BOUND, has
@@ -117,10 +117,10 @@ def _single(tree: Tree, path: str, decoder: Callable[[bytes], T], default: T, fo
 
 
 def _epoch(tree: Tree, known: Format, state: State) -> Iterator[Broken]:
-    """Every epoch but the first is recorded; only one that has just begun holds, or an import."""
+    """Every epoch but the first is recorded; what else holds is an import, or an operator's drain."""
     raw = tree.read(layout.EPOCH)
     if raw is None:
-        if known.epoch > 1 or state.held not in {"", "import"}:
+        if known.epoch > 1 or state.held not in WITHOUT_EPOCH:
             yield broken("missing", layout.EPOCH, f"epoch {known.epoch}, held for {state.held or 'nothing'}")
         return
     try:

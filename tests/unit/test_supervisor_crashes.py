@@ -6,19 +6,10 @@ from typing import Any
 import pytest
 
 from actors.describing import ExitReason
+from actors.logic.supervisor_books import Early, Setup
 from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
 from actors.logic.supervisor_effects import Announce, Gone, Hire, Pass
-from actors.logic.supervisor_states import (
-    BackingOff,
-    Counting,
-    CrashLooping,
-    Early,
-    Latching,
-    Raising,
-    Resetting,
-    Running,
-    Setup,
-)
+from actors.logic.supervisor_states import BackingOff, Counting, CrashLooping, Latching, Raising, Resetting, Running
 from actors.logic.supervisor_words import describe
 from actors.messages import ChildExited, ExitCounted, Forward, Role, WakeAt, Woken
 from substrate.messages import (

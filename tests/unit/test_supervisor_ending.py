@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from actors.logic.supervisor_books import Early
 from actors.logic.supervisor_effects import (
     AttendAll,
     EndChild,
@@ -12,16 +13,7 @@ from actors.logic.supervisor_effects import (
     Hire,
     Introduce,
 )
-from actors.logic.supervisor_states import (
-    Again,
-    Down,
-    Early,
-    Ending,
-    Lost,
-    Opening,
-    Over,
-    Stopped,
-)
+from actors.logic.supervisor_states import Again, Down, Ending, Lost, Opening, Over, Stopped
 from actors.messages import (
     Forward,
     Role,

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from actors.logic.supervisor_books import Early
 from actors.logic.supervisor_effects import Dismiss, Enlist, EnlistOutsiders, Hire, LaunchChild, OpenRepository, Pass
-from actors.logic.supervisor_states import Again, Early, Ending, Held, Lifting, Opening, Raising
+from actors.logic.supervisor_states import Again, Ending, Held, Lifting, Opening, Raising
 from actors.logic.supervisor_words import describe
 from actors.messages import Forward, Role
 from substrate.messages import BeginGeneration, Done, Outcome, Refused, ResumeDeployment, Withheld

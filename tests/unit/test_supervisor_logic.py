@@ -7,7 +7,7 @@ import pytest
 
 from actors.describing import Description, ExitReason
 from actors.errors import ActorsError
-from actors.logic.supervisor import EARLY
+from actors.logic.supervisor_books import Books, Early
 from actors.logic.supervisor_effects import (
     Announce,
     Attend,
@@ -23,13 +23,12 @@ from actors.logic.supervisor_effects import (
     Pass,
     Up,
 )
+from actors.logic.supervisor_forwards import EARLY
 from actors.logic.supervisor_states import (
     Again,
     BackingOff,
-    Books,
     Dismissing,
     Down,
-    Early,
     Evicting,
     Idle,
     Lost,

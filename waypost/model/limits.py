@@ -33,6 +33,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """One-for-all restarts within ``actor_window`` that latch the deployment as ``host-fault``."""
     actor_window: float = 60.0
     stop_deadline: float = 15.0
+    drain: float = 60.0
+    """Of a drain for a fresh process: then it goes on all the same, and what executes is resumed by the next one."""
+    drain_stop: float = 20.0
+    """Of a drain of a host that was told to end: then its children are ended all the same."""
+    recycle_age: float = 0.0
+    """Of running, after which a child is replaced by a fresh one; 0: never."""
+    recycle_memory: int = 0
+    """Resident bytes of a child's process group, above which it is replaced; 0: as much as there is."""
+    recycle_grants: float = 0.0
+    """Seconds since a child was given the first grants, after which it is replaced; 0: never."""
+    recycle_look: float = 60.0
+    """Seconds between two looks at these, at most."""
     cancel_grace: float = 30.0
     """For a cancelled run's code to clean up and end; then the host ends the run, and the child if it still works."""
     log_bytes: int = MIB

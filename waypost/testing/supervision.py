@@ -4,17 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 from actors.describing import ExitReason
+from actors.draining import ChildWeighed, Drain, Executing, Recycle, RecycleRequested, StillExecuting
 from actors.logic.supervisor import advance
+from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import Crashes
 from actors.logic.supervisor_states import (
+    WHOLE,
     Again,
     BackingOff,
-    Books,
+    Bereft,
     Counting,
     CrashLooping,
     Dismissing,
     Down,
-    Early,
+    Draining,
     Ending,
     Evicting,
     Held,
@@ -25,11 +28,14 @@ from actors.logic.supervisor_states import (
     Opening,
     Over,
     Raising,
+    Replacing,
     Resetting,
     Running,
-    Setup,
+    Shelving,
     Starting,
     Stopped,
+    Succeeding,
+    Superseding,
     Unmanned,
 )
 from actors.messages import (
@@ -57,7 +63,7 @@ from substrate.messages import (
     Withheld,
 )
 from waypost.acting import ActorEnded, Asked, Next
-from waypost.model.ids import Deployment, Generation
+from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
@@ -135,11 +141,27 @@ RESETTING = Resetting(replace(BOOKS, asked={LIFTED: 6}), LATCHED, LIFTED)
 UNMANNED = Unmanned(BOOKS, "code-changed", "run it again")
 HELD = Held(BOOKS, "restore")
 LIFTING = Lifting(replace(BOOKS, asked={LIFTED: 6}), "restore", LIFTED)
+RENEWING = Renewing("operator", "leaks")
+RESTING = Resting("ann")
+EXECUTING = Executing(RunId("run_3_00112233445566aa"), "step pay", "2026-11-29T08:00:00.000Z")
+DRAINING = Draining(BOOKS, 77, 90.0, RENEWING, TOKEN, (EXECUTING,))
+DRAINING_TO_REST = Draining(BOOKS, 77, 90.0, RESTING)
+DRAINING_TO_STOP = Draining(BOOKS, 77, 90.0, Leaving((4,)), TOKEN)
+EVICTING_TO_STOP = Evicting(BOOKS, "bad frame", goal=Leaving((4,)))
+COUNTING_TO_REST = Counting(BOOKS, "ended by SIGKILL", 10.0, RESTING)
+SHELVING = Shelving(BOOKS, RESTING, RAISED, WHOLE)
+SUPERSEDING = Superseding(BOOKS, RENEWING, RAISED)
+BEREFT = Bereft(BOOKS, RENEWING, RAISED)
+REPLACING = Replacing(BOOKS, RENEWING, Generation(4))
+SUCCEEDING = Succeeding(BOOKS, RENEWING, TOKEN)
 STOPPED = Stopped(BOOKS)
+FAILED = Stopped(BOOKS, "the recycle failed: not ready within 30 s")
 DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
 
 OPEN = (
     *(RAISING, STARTING, RUNNING, EVICTING, EVICTING_COUNTED, DISMISSING, COUNTING, BRINK, BACKING_OFF),
+    *(DRAINING, DRAINING_TO_REST, DRAINING_TO_STOP, EVICTING_TO_STOP, COUNTING_TO_REST, SHELVING),
+    *(SUPERSEDING, BEREFT, REPLACING, SUCCEEDING),
     *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING),
 )
 """States in which the repository is open."""
@@ -151,6 +173,7 @@ STATES = (
     ending(Over((4,)), Role.SUBSTRATE),
     ending(Lost("damaged", "flush 7 is missing"), Role.SUBSTRATE),
     STOPPED,
+    FAILED,
     DOWN,
 )
 
@@ -158,6 +181,9 @@ MESSAGES: dict[str, Any] = {
     "Start": Start(),
     "Stop": Stop(),
     "Asked Stop": Asked(8, Stop()),
+    "Asked Stop, patiently": Asked(8, Stop(20.0)),
+    "Asked Recycle": Asked(6, Recycle("leaks")),
+    "Asked Drain": Asked(6, Drain("ann")),
     "Asked Describe": Asked(7, Describe()),
     "Asked Forward": Asked(9, Forward(MAIL)),
     "Forward": Forward(MAIL),
@@ -171,6 +197,10 @@ MESSAGES: dict[str, Any] = {
     "latched": Outcome(TOKEN, Done(1, LATCHED)),
     "runs failed, others left": Outcome(TOKEN, Done(1, None)),
     "exit counted": COUNTED,
+    "runs execute": StillExecuting(Generation(3), (EXECUTING,)),
+    "nobody executes": StillExecuting(Generation(3), ()),
+    "recycle requested": RecycleRequested(Generation(3), "leaks"),
+    "weighed": ChildWeighed(Generation(3), 2**30),
     "lifted": Outcome(LIFTED, Done(1, None)),
     "lifting withheld": Outcome(LIFTED, Withheld("no space")),
     "raised": Outcome(RAISED, Done(1, Generation(4))),

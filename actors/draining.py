@@ -1,0 +1,90 @@
+"""Planned ends: draining, a fresh process, rest; who wants it, and what is still waited for.
+
+Records only; part of ``actors.messages``, which carry them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from waypost.model.ids import Generation, RunId
+
+Origin: TypeAlias = Literal["operator", "policy", "self", "crash"]
+"""Who wants a fresh process: a person, a bound of the host's, the process itself, or its end that nobody wanted."""
+SHOWN = 20
+"""Runs that are named at most; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executing:
+    """A run whose code is at work. ``step``: what it does, in words; ``since``: ISO 8601 UTC, empty where unknown."""
+
+    run: RunId
+    step: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """How the present process came to follow another one. ``at``: Unix ms."""
+
+    origin: Origin
+    reason: str
+    at: int
+    generation: Generation
+
+
+# --- to a supervisor -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """Asked: give the deployment a fresh process. The answer is Done (it has begun), or Refused with a code."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Asked: let what executes come to rest, then hold the deployment. The answer is Done (it has begun) or Refused."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecycleRequested:
+    """The child itself asks for a fresh process."""
+
+    generation: Generation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StillExecuting:
+    """From dispatch while it drains, whenever it changes: the runs that execute, and how many more. None: drained."""
+
+    generation: Generation
+    runs: tuple[Executing, ...]
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChildWeighed:
+    """Resident memory of the child's process group, in bytes."""
+
+    generation: Generation
+    size: int
+
+
+# --- to dispatch, to a child ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Quiesce:
+    """Claim no more, give the child nothing more; let go of each run that comes to rest, and say who executes."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """Tell the supervisor how much memory the child's process group has: ``ChildWeighed``."""

@@ -1,0 +1,109 @@
+"""What every state of a deployment's supervisor keeps, and what a drain is for.
+
+Records only; the states are in ``supervisor_states``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from actors.describing import Exited
+from actors.draining import Origin, Renewed
+from actors.logic.supervisor_crashes import NONE, Crashes
+from actors.messages import DeploymentSpec
+from substrate.messages import Operation, Question, Ref
+from waypost.model.ids import Generation
+from waypost.model.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What doesn't change in the life of a supervisor."""
+
+    spec: DeploymentSpec
+    limits: Limits
+
+
+# --- what every state keeps ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Somebody who told us a ``Forward`` and wants an ``Outcome``."""
+
+    reply_to: Ref
+    correlation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """Somebody who told us a ``Forward`` and wants nothing."""
+
+
+Asker: TypeAlias = int | Told | Unheard
+"""An int is the token of an ``Asked``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What outlives a change of state."""
+
+    last: int = 0
+    """The last correlation, or wake-up's token, that was given out: none is ever used twice."""
+    incarnation: int = 0
+    """Of the crew."""
+    broadcaster: int = 0
+    """Of the broadcaster, which is also replaced alone."""
+    generation: Generation = Generation(0)  # noqa: RUF009 - NewType is the identity
+    asked: Mapping[int, Asker] = field(default_factory=dict)
+    """Forwarded and not answered yet, by correlation."""
+    faults: tuple[float, ...] = ()
+    """When actors failed lately, in monotonic seconds."""
+    disk_faults: int = 0
+    """How often the disk has failed the repository's writer, in this supervisor's life."""
+    crashes: Crashes = NONE
+    """Of children, since the last stable time."""
+    raised: int = 0
+    """The incarnation of the crew that has begun a generation last."""
+    launched: float = 0.0
+    """When the newest child was launched, in monotonic seconds."""
+    exited: Exited | None = None
+    """The last child that ended unasked."""
+    renewed: Renewed | None = None
+    """How the newest child came to follow another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """A ``Forward`` that came before the repository was open; kept in order."""
+
+    asker: Asker
+    what: Operation | Question
+
+
+# --- what a drain is for -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Renewing:
+    """A fresh process."""
+
+    origin: Origin
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """The deployment is held, as an operator wants it."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """It is stopped, and these are answered."""
+
+    askers: tuple[int, ...]
+
+
+Goal: TypeAlias = Renewing | Resting | Leaving

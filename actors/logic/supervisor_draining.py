@@ -1,0 +1,148 @@
+"""A drain: nothing is begun any more, what executes comes to rest, and then follows what it was for.
+
+Dispatch says who still executes; runs that are parked are at rest and stay live. A child that ends meanwhile has ended
+like any other: that is counted, once, and the drain is over. Where it was for a stop, who asked for that is answered,
+whatever comes. Pure.
+"""
+
+from dataclasses import replace
+
+from actors.draining import StillExecuting
+from actors.logic.supervisor_books import Books, Goal, Leaving, Renewing, Resting, Setup
+from actors.logic.supervisor_child import Internal, counting, leaving, running
+from actors.logic.supervisor_effects import Calm, Effect, Gone, Pass
+from actors.logic.supervisor_ending import stop, wind
+from actors.logic.supervisor_recycling import supersede
+from actors.logic.supervisor_states import (
+    UNSUPERVISED,
+    WHOLE,
+    Again,
+    BackingOff,
+    Counting,
+    Draining,
+    Ending,
+    Evicting,
+    Over,
+    Running,
+    Shelving,
+    State,
+    Stopped,
+)
+from actors.messages import ChannelViolated, ChildExited, Role, WakeAt, Woken
+from substrate.messages import Done, HoldDeployment, Outcome, Refused, Withheld
+from waypost.acting import Next
+from waypost.model.times import Now
+
+
+def drain(state: Running | Draining, goal: Goal, patience: float | None, now: Now) -> Next[State]:
+    """Begin, or go on for another purpose. ``patience``: seconds after which it is over all the same."""
+    books, limit = state.books, None
+    effects: tuple[Effect, ...] = ()
+    if patience is not None:
+        limit = books.last + 1
+        books = replace(books, last=limit)
+        effects = (WakeAt(Woken(limit), mono=now.mono + patience),)
+    if isinstance(state, Draining):
+        return Next(replace(state, books=books, goal=goal, limit=limit), effects)
+    return Next(Draining(books, state.pid, state.since, goal, limit), (Calm(books.generation), *effects))
+
+
+def leave(setup: Setup, state: State, askers: tuple[int, ...], patience: float, now: Now) -> Next[State]:
+    """End because somebody wants it; where there is patience, runs that execute come to rest before."""
+    askers = (*waiting(state), *askers)
+    if patience > 0:
+        match state:
+            case Running() | Draining():
+                return drain(state, Leaving(askers), patience, now)
+            case Evicting() | Counting():  # that is counted first: a stop makes no exit undone
+                return Next(replace(state, goal=Leaving(askers)))
+            case _:
+                pass
+    return stop(setup, state, askers, now)
+
+
+def draining(setup: Setup, state: Draining, message: Internal | StillExecuting, now: Now) -> Next[State]:
+    """Somebody has come to rest, or everybody; or it takes too long; or the child ends."""
+    generation = state.books.generation
+    match message:
+        case StillExecuting(of, runs, more) if of == generation:
+            return Next(replace(state, executing=runs, more=more)) if runs else _drained(setup, state, now)
+        case Woken(state.limit):
+            return _drained(setup, state, now)
+        case ChildExited() | ChannelViolated():
+            following = running(setup, Running(state.books, state.pid, state.since), message, now)
+            return Next(state) if isinstance(following.state, Running) else _onward(setup, following, state.goal, now)
+        case _:
+            return Next(state)
+
+
+def bereaved(setup: Setup, state: Evicting | Counting, goal: Goal, message: Internal, now: Now) -> Next[State]:
+    """The child ended, or had to go, while it was drained for ``goal``."""
+    plain = replace(state, goal=None)
+    following = (
+        leaving(setup, plain, message, now) if isinstance(plain, Evicting) else counting(setup, plain, message, now)
+    )
+    return _onward(setup, following, goal, now)
+
+
+def shelving(setup: Setup, state: Shelving, message: Internal, now: Now) -> Next[State]:
+    """It is durable that the deployment is held: all is built anew from a log that says so. Or it couldn't be."""
+    match message:
+        case Outcome(state.shelved, Done()):
+            then = Again("nothing executes any more", word="draining")
+        case Outcome(state.shelved, Refused(why=why) | Withheld(reason=why)):
+            then = Again(f"it was drained and couldn't be held: {why}")
+        case ChildExited(of) if of == state.books.generation:
+            return Next(replace(state, crew=tuple(role for role in state.crew if role is not Role.CHILD)))
+        case _:
+            return Next(state)
+    return wind(setup, state.books, tuple(reversed(state.crew)), then, now)
+
+
+def shelve(books: Books, goal: Resting, crew: tuple[Role, ...], before: tuple[Effect, ...] = ()) -> Next[State]:
+    """Have it recorded that the deployment is held."""
+    books = replace(books, last=books.last + 1)
+    return Next(Shelving(books, goal, books.last, crew), (*before, Pass(books.last, HoldDeployment(goal.by))))
+
+
+def waiting(state: State) -> tuple[int, ...]:
+    """Who waits for the end that a drain is for."""
+    goal = state.goal if isinstance(state, Draining | Evicting | Counting) else None
+    return goal.askers if isinstance(goal, Leaving) else ()
+
+
+def answerable(setup: Setup, before: State, following: Next[State], now: Now) -> Next[State]:
+    """What follows, and if a drain for a stop is over without one, the stop: whoever waits for it is answered."""
+    askers = waiting(before)
+    if not askers or waiting(following.state) or isinstance(following.state, Stopped):
+        return following
+    if isinstance(following.state, Ending) and isinstance(following.state.then, Over):
+        return following
+    stopped = stop(setup, following.state, askers, now)
+    return Next(stopped.state, (*following.effects, *stopped.effects))
+
+
+def _drained(setup: Setup, state: Draining, now: Now) -> Next[State]:
+    gone = Gone(state.books.generation, unexpected=False)
+    match state.goal:
+        case Renewing():
+            return supersede(state.books, state.goal, (gone,))
+        case Resting():
+            return shelve(state.books, state.goal, WHOLE, (gone,))
+        case Leaving():
+            return stop(setup, state, state.goal.askers, now)
+
+
+def _onward(setup: Setup, following: Next[State], goal: Goal, now: Now) -> Next[State]:
+    """What a drain was for, after the end of its child is counted. A fresh process follows by itself."""
+    state = following.state
+    match goal:
+        case _ if isinstance(state, Evicting | Counting):
+            return Next(replace(state, goal=goal), following.effects)
+        case Resting() if isinstance(state, BackingOff):
+            return shelve(state.books, goal, UNSUPERVISED, following.effects)
+        case Leaving():
+            stopped = stop(setup, state, goal.askers, now)
+            return Next(stopped.state, (*following.effects, *stopped.effects))
+        case Resting() | Renewing():
+            return following

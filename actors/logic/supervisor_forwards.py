@@ -1,0 +1,153 @@
+"""Everybody outside talks to the repository through the supervisor: what is handed on, kept, withheld, answered.
+
+A few words to the repository are words to the supervisor, too: what an operator lets go on begins when that is durable.
+"""
+
+from dataclasses import replace
+from typing import assert_never
+
+from actors.logic.supervisor_books import Asker, Books, Early, Renewing, Resting, Setup, Told, Unheard
+from actors.logic.supervisor_child import raise_child
+from actors.logic.supervisor_crashes import NONE
+from actors.logic.supervisor_draining import drain
+from actors.logic.supervisor_effects import Effect, Pass
+from actors.logic.supervisor_ending import opening, wind, withhold
+from actors.logic.supervisor_states import (
+    HELD,
+    Again,
+    BackingOff,
+    Bereft,
+    Counting,
+    CrashLooping,
+    Dismissing,
+    Down,
+    Draining,
+    Ending,
+    Evicting,
+    Held,
+    Idle,
+    Latching,
+    Lifting,
+    Lost,
+    Opening,
+    Over,
+    Raising,
+    Replacing,
+    Resetting,
+    Running,
+    Shelving,
+    Starting,
+    State,
+    Stopped,
+    Succeeding,
+    Superseding,
+    Unmanned,
+)
+from substrate.messages import Done, Outcome, ResetDeployment, Result, ResumeDeployment
+from waypost.acting import Next, Reply, Tell
+from waypost.model.times import Now
+
+EARLY = 256
+"""Forwards that are kept while the repository is opening; what comes after them is withheld."""
+
+
+def forwarded(  # noqa: C901, PLR0911 - one return per kind of state
+    setup: Setup, state: State, forward: Early, now: Now
+) -> Next[State]:
+    """Hand it on, in order; or keep it, or withhold it with the reason."""
+    match state:
+        case Idle() | Opening():
+            if len(state.early) >= EARLY:
+                return Next(state, withhold((forward.asker,), "the repository is still opening; try again"))
+            return Next(replace(state, early=(*state.early, forward)))
+        case Ending(then=Again() as again):
+            if len(again.early) >= EARLY:
+                return Next(state, withhold((forward.asker,), "the repository is being opened anew; try again"))
+            return Next(replace(state, then=replace(again, early=(*again.early, forward))))
+        case Stopped(reason=reason) if reason and isinstance(forward.what, ResumeDeployment):
+            following = opening(state.books, ())
+            return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
+        case Ending() | Stopped() | Down():
+            return Next(state, withhold((forward.asker,), _why_not(state)))
+        case Draining(goal=Resting()) if isinstance(forward.what, ResumeDeployment):
+            # What was let go of has been given to this child already: another one goes on with it.
+            following = drain(state, Renewing("operator", "resumed while it drained"), setup.limits.drain, now)
+            return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
+        case Held(why=why) if isinstance(forward.what, ResumeDeployment):
+            books = _asked_by(state.books, forward.asker)
+            return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
+        case CrashLooping(latch=latch) if isinstance(forward.what, ResetDeployment):
+            books = _asked_by(state.books, forward.asker)
+            return Next(Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
+        case Latching() if isinstance(forward.what, ResetDeployment):
+            return Next(state, withhold((forward.asker,), "it is being latched at this very moment; try again"))
+        case (
+            Raising()
+            | Starting()
+            | Running()
+            | Draining()
+            | Shelving()
+            | Superseding()
+            | Bereft()
+            | Replacing()
+            | Succeeding()
+            | Evicting()
+            | Dismissing()
+            | Counting()
+            | BackingOff()
+            | Latching()
+            | CrashLooping()
+            | Resetting()
+            | Unmanned()
+            | Held()
+            | Lifting()
+        ):
+            books = _asked_by(state.books, forward.asker)
+            return Next(replace(state, books=books), (Pass(books.last, forward.what),))
+        case _:
+            assert_never(state)
+
+
+def _asked_by(books: Books, asker: Asker) -> Books:
+    return replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: asker})
+
+
+def _why_not(state: Ending | Stopped | Down) -> str:
+    match state:
+        case Ending(then=Lost(reason, message)) | Down(reason=reason, message=message):
+            return f"the deployment is down ({reason}): {message}"
+        case Ending(then=Over(reason=reason)) | Stopped(reason=reason) if reason:
+            return f"the deployment is stopped: {reason}"
+        case _:
+            return "the deployment is stopped"
+
+
+def answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[State]:
+    """The answer of the repository: passed on to who asked, and where it concerns the supervisor, acted upon."""
+    asker = state.books.asked[outcome.correlation]
+    asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
+    after = replace(state, books=replace(state.books, asked=asked))
+    answer = _answer(asker, outcome.result)
+    if isinstance(after, Lifting) and after.lifted == outcome.correlation:
+        if isinstance(outcome.result, Done):
+            # Everything is built anew, from a log that now says that nothing is held.
+            return wind(setup, after.books, tuple(reversed(HELD)), Again("an operator resumed it"), now, before=answer)
+        return Next(Held(after.books, after.why), answer)
+    if isinstance(after, Resetting) and after.reset == outcome.correlation:
+        if isinstance(outcome.result, Done):
+            following = raise_child(replace(after.books, crashes=NONE))
+            return Next(following.state, (*answer, *following.effects))
+        return Next(CrashLooping(after.books, after.latch), answer)
+    return Next(after, answer)
+
+
+def _answer(asker: Asker, result: Result) -> tuple[Effect, ...]:
+    match asker:
+        case int():
+            return (Reply(asker, result),)
+        case Told():
+            return (Tell(asker.reply_to, Outcome(asker.correlation, result)),)
+        case Unheard():
+            return ()
+        case _:
+            assert_never(asker)

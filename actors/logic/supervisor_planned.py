@@ -1,0 +1,106 @@
+"""What is wanted of a deployment that runs: a fresh process, or rest; and the way there, state by state.
+
+One at a time: who comes second is refused, with what is under way. A stop goes before both. Pure.
+"""
+
+from typing import assert_never
+
+from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, StillExecuting
+from actors.logic.supervisor_books import Goal, Renewing, Resting, Setup
+from actors.logic.supervisor_child import Internal, running
+from actors.logic.supervisor_draining import drain, draining, shelve, shelving
+from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
+from actors.logic.supervisor_states import (
+    UNSUPERVISED,
+    BackingOff,
+    Bereft,
+    Draining,
+    Planned,
+    Replacing,
+    Running,
+    Shelving,
+    State,
+    Succeeding,
+    Superseding,
+)
+from actors.logic.supervisor_words import describe
+from actors.messages import Woken
+from substrate.messages import Done, Refused
+from waypost.acting import Next, Reply
+from waypost.model.times import Now
+
+News = Internal | StillExecuting | RecycleRequested | ChildWeighed
+UNDER_WAY = (Draining, Shelving, Superseding, Bereft, Replacing, Succeeding)
+
+
+def wanted(setup: Setup, state: State, what: Recycle | Drain, token: int, now: Now) -> Next[State]:
+    """Begin what an operator asks for, and say so; or why not."""
+    match state:
+        case Running() if isinstance(what, Recycle):
+            following = drain(state, Renewing("operator", what.reason), setup.limits.drain, now)
+        case Running() if isinstance(what, Drain):
+            following = drain(state, Resting(what.by), None, now)
+        case BackingOff() if isinstance(what, Drain):  # nothing executes
+            following = shelve(state.books, Resting(what.by), UNSUPERVISED)
+        case _:
+            return Next(state, (Reply(token, _refused(setup, state)),))
+    answer = Reply(token, Done(0, following.state.books.generation))
+    return Next(following.state, (*following.effects, answer))
+
+
+def manned(setup: Setup, state: Running, message: News, now: Now) -> Next[State]:
+    """A child that runs: it may want another one in its place, or have come to a bound; else it is as ever."""
+    generation = state.books.generation
+    match message:
+        case RecycleRequested(of, reason):
+            return _renew(setup, state, Renewing("self", reason), now) if of == generation else Next(state)
+        case ChildWeighed():
+            why = too_heavy(setup, message) if message.generation == generation else ""
+            return _renew(setup, state, Renewing("policy", why), now) if why else Next(state)
+        case Woken(state.tick):
+            due = looked_at(setup, state, now)
+            return due if isinstance(due, Next) else _renew(setup, state, Renewing("policy", due), now)
+        case StillExecuting():
+            return Next(state)  # of a drain that is over
+        case _:
+            return running(setup, state, message, now)
+
+
+def planned(  # noqa: PLR0911 - one return per state
+    setup: Setup, state: Planned, message: News, now: Now
+) -> Next[State]:
+    """One message on the way; what a child wants that has to go anyway is nothing new."""
+    if isinstance(message, RecycleRequested | ChildWeighed):
+        return Next(state)
+    if isinstance(state, Draining):
+        return draining(setup, state, message, now)
+    if isinstance(message, StillExecuting):
+        return Next(state)
+    match state:
+        case Shelving():
+            return shelving(setup, state, message, now)
+        case Superseding() | Bereft():
+            return superseding(setup, state, message, now)
+        case Replacing():
+            return replacing(setup, state, message, now)
+        case Succeeding():
+            return succeeding(setup, state, message, now)
+        case _:
+            assert_never(state)
+
+
+def _renew(setup: Setup, state: Running, goal: Goal, now: Now) -> Next[State]:
+    return drain(state, goal, setup.limits.drain, now)
+
+
+def _refused(setup: Setup, state: State) -> Refused:
+    now = describe(setup, state)
+    why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
+    if not isinstance(state, UNDER_WAY):
+        return Refused("not-running", why, "`waypost runs` and `waypost why RUN` say more; try again when it runs")
+    code = "draining" if isinstance(state, Shelving) or (isinstance(state, Draining) and _rests(state)) else "recycling"
+    return Refused(code, why, "one thing at a time: `waypost drain` shows what is still waited for")
+
+
+def _rests(state: Draining) -> bool:
+    return isinstance(state.goal, Resting)
