@@ -1,6 +1,6 @@
 """Pictures of the state machines, drawn from the code: every state is shown every message, and what happens is noted.
 
-And the page of the rule book, which is made of its table.
+And the pages of the rule book and of a deployment's life, which are made of tables and decisions.
 
 ``python -m waypost.testing.diagrams DIRECTORY`` writes them; a test compares them with what is committed.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from substrate import rules
 from waypost.acting import Next
-from waypost.testing import childhood, dispatching, supervision
+from waypost.testing import childhood, dispatching, lifecycle, supervision
 
 LEGEND = """
 In the table: a name is the state that follows, **·** means handled without leaving the state, and an empty field that
@@ -103,6 +103,7 @@ def pages() -> dict[str, str]:
             dispatching.errand,
         ),
         "rules.md": rules.page(),
+        "lifecycle.md": lifecycle.page(),
     }
 
 

@@ -1,0 +1,35 @@
+"""What a deployment does with what it is asked from outside, in each of its states; the page of it is generated."""
+
+from typing import Any
+
+import pytest
+
+from actors.logic.supervisor_states import Down, Ending, Lost, Over, Stopped
+from waypost.acting import Reply
+from waypost.testing.lifecycle import PUBLIC, outcome
+from waypost.testing.supervision import STATES, step
+
+
+def _over(state: Any) -> bool:
+    return isinstance(state, Stopped | Down) or (isinstance(state, Ending) and isinstance(state.then, Over | Lost))
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda s: type(s).__name__)
+def test_mail_is_taken_in_every_state_that_can_run_again_and_withheld_in_the_others(state: Any) -> None:
+    """Crash-looping and held included: whoever sends it must not have to know how the workflow is."""
+    assert outcome(state, PUBLIC["a mail"]) == ("withheld" if _over(state) else outcome(state, PUBLIC["a question"]))
+    assert outcome(state, PUBLIC["a mail"]) in {"withheld", "kept", "passed on"}
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("label", [label for label in PUBLIC if label not in {"Start", "Stop"}])
+def test_nobody_is_left_without_an_answer(state: Any, label: str) -> None:
+    """It is done, kept for later, or said why not; what is kept or passed on is answered when that is."""
+    assert outcome(state, PUBLIC[label])
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if _over(state)], ids=lambda s: type(s).__name__)
+def test_what_is_withheld_says_why(state: Any) -> None:
+    """A sender that is told nothing gives up, or tries for ever."""
+    (reply,) = (each for each in step(state, PUBLIC["a mail"]).effects if isinstance(each, Reply))
+    assert "the deployment is" in reply.value.reason
