@@ -1,4 +1,7 @@
-"""``waypost queue``: mail that no run has. The lists work without a host, letting in and rejecting need one."""
+"""``waypost queue``: mail that no run has, and runs that are poison.
+
+The lists work without a host, letting in and rejecting need one.
+"""
 
 from collections.abc import Iterator
 
@@ -7,17 +10,18 @@ from waypost.cli.client import Client
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain
 from waypost.cli.reading import either, give
-from waypost.host.answers import KeptMail, KeptMails, Rejected, Released
+from waypost.host.answers import KeptMail, KeptMails, KeptRun, Rejected, Released
 from waypost.host.datadir import DataDir
 from waypost.host.exits import Exit
 
 HEADINGS = ("mail", "since", "why", "from", "message id", "subject")
+RUNS = ("run", "since", "why", "what happened", "to let it go on")
 
 
 def hold(data: str | None, *, as_json: bool) -> Exit:
     """``waypost queue hold``."""
     answer = either(existing(data), lambda client: client.get(KeptMails, "queue", "hold"), _offline_hold)
-    give(answer, _listed(answer, "nothing is on hold"), as_json=as_json)
+    give(answer, _held(answer), as_json=as_json)
     if answer.more:
         err(f"only the oldest {len(answer.mails)} are listed")
     return _ended(answer)
@@ -49,6 +53,17 @@ def reject(mail: str, data: str | None) -> Exit:
 def _ended(answer: KeptMails) -> Exit:
     err(*words.unread(answer.unread))
     return Exit.LEFT if answer.unread else Exit.OK
+
+
+def _held(answer: KeptMails) -> Iterator[str]:
+    if answer.mails or not answer.runs:
+        yield from _listed(answer, "nothing is on hold")
+    if answer.runs:
+        yield from words.columns([RUNS, *map(_run_row, answer.runs)])
+
+
+def _run_row(each: KeptRun) -> tuple[str, ...]:
+    return (each.run, words.moment(each.since), each.why, each.detail, f"waypost resume {each.run}")
 
 
 def _listed(answer: KeptMails, nothing: str) -> Iterator[str]:

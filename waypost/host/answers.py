@@ -170,10 +170,25 @@ class KeptMail(Answer, frozen=True, kw_only=True):
     clash: str | None = None
 
 
+class KeptRun(Answer, frozen=True, kw_only=True):
+    """A run that is paused as ``poison``: it ended its child again and again. ``waypost resume RUN`` lets it go on."""
+
+    run: str
+    deployment: str
+    why: str
+    since: str
+    subject: str
+    detail: str
+
+
 class KeptMails(Answer, frozen=True, kw_only=True):
-    """Mails that no run has; ``more`` tells that some were left out, ``counted`` how many were ever rejected."""
+    """Mails that no run has; ``more`` tells that some were left out, ``counted`` how many were ever rejected.
+
+    ``runs``: on hold, also the runs that are poison, among the newest thousand of each deployment.
+    """
 
     mails: tuple[KeptMail, ...]
+    runs: tuple[KeptRun, ...] = ()
     more: bool = False
     counted: int = 0
     unread: tuple[Unread, ...] = ()

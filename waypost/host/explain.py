@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from waypost.host.answers import ChildExit, Line, RunShown, WaitingOn, Why
 from waypost.host.narrate import Narrator, printable
 from waypost.model import events as ev
+from waypost.model.attempts import is_suspect
 from waypost.model.ids import RunId
-from waypost.model.run import Absent, Driven, Ended, Parked, Paused, Run, evolve
+from waypost.model.limits import DEFAULT
+from waypost.model.run import Absent, Driven, Ended, Parked, Paused, Run, evolve, ledger
 from waypost.model.times import stamp
 from waypost.model.waiting import Waiting, waiting_on
 
+_REASON = 80
 _CANCEL = "cancel"
 """No call's identity."""
 
@@ -59,6 +62,15 @@ class Told:
     changed: str
     ending: str = ""
     """The line of its end."""
+    exits: tuple[ev.RunInterrupted, ...] = ()
+    """Those since its last progress, oldest first."""
+
+    @property
+    def suspected(self) -> bool:
+        """Whether it waits to be resumed alone: its newest exit made it a suspect, and no child was given it since."""
+        if not isinstance(self.state, Driven) or not self.exits or not is_suspect(self.state.ledger, DEFAULT):
+            return False
+        return self.exits[-1].generation == self.state.ledger.generation
 
 
 def read(run: RunId, raws: Iterable[bytes]) -> Told:
@@ -67,6 +79,7 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
     narrator, lines, opened = Narrator(), list[Line](), dict[str, str]()
     started: ev.RunStarted | None = None
     changed = ending = ""
+    exits: tuple[ev.RunInterrupted, ...] = ()
     for raw in raws:
         event = ev.decode(raw)
         state = evolve(state, event, run_id=run)
@@ -79,13 +92,17 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
                 opened[event.call] = event.at
             case ev.RunPaused():
                 opened[""] = event.at
+            case ev.RunInterrupted():
+                exits = (*exits, event) if event.attempt > 1 else (event,)
             case ev.CancelRequested():
                 opened[_CANCEL] = event.at
             case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
                 ending = lines[-1].text
             case _:
                 pass
-    return Told(run, state, tuple(lines), opened, started, changed, ending)
+    known = ledger(state)
+    counted = exits if known is not None and known.attempts else ()
+    return Told(run, state, tuple(lines), opened, started, changed, ending, counted)
 
 
 def state_name(run: Run) -> str:
@@ -141,21 +158,21 @@ def shown(told: Told, situation: Situation) -> RunShown:
     )
 
 
-def why(told: Told, situation: Situation) -> Why:
-    """The answer of ``waypost why``."""
+def why(told: Told, situation: Situation, ahead: int = 0) -> Why:
+    """The answer of ``waypost why``. ``ahead``: how many other runs are driven, of which a suspect waits for."""
     return Why(
         run=told.run,
         deployment=situation.name,
         state=state_name(told.state),
         deployment_state=situation.words,
         isolation=situation.isolation,
-        waiting=waits(told, situation),
+        waiting=waits(told, situation, ahead),
         advice=_advice(told, situation),
         exited=None if situation.state == "running" else situation.exited,
     )
 
 
-def waits(told: Told, situation: Situation) -> tuple[WaitingOn, ...]:
+def waits(told: Told, situation: Situation, ahead: int = 0) -> tuple[WaitingOn, ...]:
     """What the run waits on, each with the command that would move it: what its deployment does, then oldest first."""
     found = waiting_on(told.state)
     several = sum(w.kind == "approval" for w in found) > 1
@@ -164,14 +181,27 @@ def waits(told: Told, situation: Situation) -> tuple[WaitingOn, ...]:
         WaitingOn(
             kind=w.kind,
             call=w.call,
-            detail=printable(w.detail),
+            detail=printable(w.detail) + (_exits(told) if w.kind == "poison" else ""),
             since=told.opened.get(_CANCEL if w.kind == "cancel" else w.call or "", told.changed),
             deadline=None if w.deadline is None else stamp(w.deadline),
             command=_command(w, told.run, situation, several=several),
         )
         for w in found
     )
-    return own if first is None else (first, *own)
+    turn = (_turn(told, ahead),) if told.suspected else ()
+    return (*turn, *own) if first is None else (first, *turn, *own)
+
+
+def _turn(told: Told, ahead: int) -> WaitingOn:
+    """A suspect waits to be resumed alone."""
+    others = f"; up to {ahead} {'other goes' if ahead == 1 else 'others go'} first" if ahead else ""
+    what = f"it is resumed alone, after {len(told.exits)} unexpected exits{_exits(told)}{others}"
+    return WaitingOn(kind="turn", detail=what, since=told.exits[-1].at)
+
+
+def _exits(told: Told) -> str:
+    """How the children ended that drove it, since its last progress."""
+    return f" ({'; '.join(printable(each.reason, _REASON) for each in told.exits)})" if told.exits else ""
 
 
 def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) -> str:
@@ -186,7 +216,7 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
         case "code":
             # Under the code that runs now it would be refused, or be paused again at once.
             return f"correct the file, start `waypost run FILE` anew, then: waypost resume {run}"
-        case "operator":
+        case "operator" | "poison":
             return f"waypost resume {run}"
         case "cancel" | "step" | "child" | "timer" | "retry" | "dispatch":
             return "" if situation.hosted else "waypost run FILE"

@@ -1,9 +1,9 @@
-"""What ``waypost queue`` shows: mail that no run has, because it is on hold or was rejected; and how it is named."""
+"""What ``waypost queue`` shows: mail that no run has, on hold or rejected, and poison runs; how a mail is named."""
 
 from msgspec import UNSET
 
-from substrate.messages import Kept
-from waypost.host.answers import KeptMail, KeptMails
+from substrate.messages import Kept, RunLine
+from waypost.host.answers import KeptMail, KeptMails, KeptRun
 from waypost.host.errors import AmbiguousMail, NotOnHold
 from waypost.host.narrate import printable
 from waypost.host.source import LIST, Source, readable
@@ -19,10 +19,27 @@ def mail_name(deployment: str, arrival: int) -> str:
 
 def on_hold(source: Source) -> KeptMails:
     """The answer of ``waypost queue hold``, oldest first."""
-    found, unread = readable(source, lambda name: source.on_hold(name, LIST + 1))
-    rows = [_row(name, kept) for name, mails in found.items() for kept in mails]
+    found, unread = readable(source, lambda name: (source.on_hold(name, LIST + 1), source.runs(name, LIST)))
+    rows = [_row(name, kept) for name, (mails, _) in found.items() for kept in mails]
     rows.sort(key=lambda row: row.since)
-    return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST, unread=unread)
+    runs = [_run(name, line) for name, (_, lines) in found.items() for line in lines if _is_poison(line)]
+    runs.sort(key=lambda row: row.since)
+    return KeptMails(mails=tuple(rows[:LIST]), runs=tuple(runs[:LIST]), more=len(rows) > LIST, unread=unread)
+
+
+def _is_poison(line: RunLine) -> bool:
+    return any(wait.kind == "poison" for wait in line.waiting)
+
+
+def _run(deployment: str, line: RunLine) -> KeptRun:
+    return KeptRun(
+        run=line.run,
+        deployment=deployment,
+        why="poison",
+        since=line.changed,
+        subject=printable(line.subject, _BRIEF),
+        detail=printable("; ".join(wait.detail for wait in line.waiting), _WHOLE),
+    )
 
 
 def rejected(source: Source) -> KeptMails:

@@ -125,7 +125,13 @@ def show(source: Source, text: str) -> RunShown:
 def why(source: Source, text: str) -> Why:
     """The answer of ``waypost why``."""
     situation, run = locate(source, text)
-    return explain.why(explain.read(run, whole(source, situation.name, run)), situation)
+    told = explain.read(run, whole(source, situation.name, run))
+    return explain.why(told, situation, _ahead(source, situation.name, run) if told.suspected else 0)
+
+
+def _ahead(source: Source, deployment: str, run: RunId) -> int:
+    """How many other runs of a deployment are driven, among the newest."""
+    return sum(line.state in {"running", "cancelling"} and line.run != run for line in source.runs(deployment, LIST))
 
 
 def events(source: Source, text: str, after: int) -> EventsPage:

@@ -4,6 +4,7 @@ Every run that hasn't ended waits on something; a state for which this returns n
 in the dark, and a property test looks for one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -11,8 +12,12 @@ from waypost.model.ids import CallId
 from waypost.model.run import Absent, Cancel, Driven, Ended, Ledger, Parked, Paused, Run, Wait
 
 Kind = Literal[
-    "child", "step", "mail", "approval", "signal", "cancel", "timer", "retry", "code", "operator", "dispatch"
+    "child", "step", "mail", "approval", "signal", "cancel", "timer", "retry", "code", "poison", "operator", "dispatch"
 ]
+
+
+_PAUSES: Mapping[str, Kind] = {"code-changed": "code", "code-missing": "code", "poison": "poison"}
+"""By the code of a pause; any other one waits for an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,7 @@ def waiting_on(run: Run) -> tuple[Waiting, ...]:
         case Absent():
             return (Waiting("dispatch", None, "its mail is queued and not taken up yet", None),)
         case Paused():
-            kind: Kind = "code" if run.code in {"code-changed", "code-missing"} else "operator"
-            return (Waiting(kind, None, run.detail or run.code, None),)
+            return (Waiting(_PAUSES.get(run.code, "operator"), None, run.detail or run.code, None),)
         case Driven():
             found = _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
             return found if run.ledger.cancel is None else (_cancelling(run.ledger.cancel), *found)
