@@ -1,8 +1,8 @@
 """A host for crash tests: the real one, on a disk that records, hangs, or kills at the n-th flush.
 
     python -m waypost.testing.host FILE… --data DIR [--limits JSON] [--print] [--record FILE] [--hang SECONDS]
-        [--die-after-sync N]… [--die-before-sync N]… [--die-before-sync-of TEXT] [--kill-child-after-sync N]…
-        [--full-while FILE]
+        [--die-after-sync N]… [--die-before-sync N]… [--die-before-sync-of TEXT] [--die-after-sync-of TEXT]
+        [--kill-child-after-sync N]… [--full-while FILE]
 
 It prints ``ready`` once its API listens; with ``--print`` every line of the timeline, as ISO 8601 time, tab, text. A
 kill after the n-th sync comes when the data of that flush is durable and nobody has been told: no answer, no mail and
@@ -41,7 +41,8 @@ _ENDING = {signal.SIGTERM, signal.SIGINT}
 class Moments:
     """When what happens, in numbers of journal syncs since the host began; the first is 1.
 
-    ``die_before_text``: in the first sync of a journal that brings these bytes, such as a commit's message.
+    ``die_before_text``, ``die_after_text``: at the first sync of a journal that brings these bytes, such as a commit's
+    message.
     ``hang``: seconds that the disk hangs in the sync before which the host dies, so that whoever wouldn't wait for it
     has the time to go on.
     """
@@ -49,6 +50,7 @@ class Moments:
     die_before: Collection[int] = ()
     die_before_text: bytes = b""
     die_after: Collection[int] = ()
+    die_after_text: bytes = b""
     kill_child_after: Collection[int] = ()
     hang: float = 0.0
     full_while: Path | None = None
@@ -73,11 +75,12 @@ class KillingDisk(RecordingDisk):
         """Make a flush durable, with what is to happen before and after."""
         self.flushes += 1
         moments = self._moments
-        if self.flushes in moments.die_before or self._brings(path, size):
+        brought = self._brought(path, size)
+        if self.flushes in moments.die_before or (moments.die_before_text and moments.die_before_text in brought):
             self._never.wait(moments.hang)
             die()
         super().sync_data(descriptor, path, size)
-        if self.flushes in moments.die_after:
+        if self.flushes in moments.die_after or (moments.die_after_text and moments.die_after_text in brought):
             die()
         if self.flushes in moments.kill_child_after:
             for pid in kill_children(os.getpid()):
@@ -90,11 +93,11 @@ class KillingDisk(RecordingDisk):
         if full is not None and operation in TAKES_SPACE and full.exists():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
-    def _brings(self, path: str, size: int) -> bool:
-        """Whether what this sync adds to the journal holds the text; commits aren't compressed in it."""
+    def _brought(self, path: str, size: int) -> bytes:
+        """What this sync adds to the journal, where that is looked into; commits aren't compressed in it."""
         before, self._sizes[path] = self._sizes.get(path, 0), size
-        wanted = self._moments.die_before_text
-        return bool(wanted) and wanted in Path(path).read_bytes()[before:size]
+        wanted = self._moments.die_before_text or self._moments.die_after_text
+        return Path(path).read_bytes()[before:size] if wanted else b""
 
 
 def die() -> None:
@@ -140,6 +143,7 @@ def main(arguments: Sequence[str]) -> int:
         die_before=frozenset(options.die_before_sync),
         die_before_text=options.die_before_sync_of.encode(),
         die_after=frozenset(options.die_after_sync),
+        die_after_text=options.die_after_sync_of.encode(),
         kill_child_after=frozenset(options.kill_child_after_sync),
         hang=options.hang,
         full_while=options.full_while,
@@ -178,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hang", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--full-while", type=Path, metavar="FILE", help="the disk is full while it is there")
     parser.add_argument("--die-before-sync-of", default="", metavar="TEXT")
+    parser.add_argument("--die-after-sync-of", default="", metavar="TEXT")
     for name in ("--die-before-sync", "--die-after-sync", "--kill-child-after-sync"):
         parser.add_argument(name, type=int, action="append", default=[], metavar="N")
     return parser
