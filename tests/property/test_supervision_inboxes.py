@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.describing import ExitReason
+from actors.draining import Drain, Executing, Recycle, RecycleRequested, StillExecuting
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
-from actors.logic.supervisor_effects import EndChild, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_effects import Calm, EndChild, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_effects import Gone as GoneFrom
 from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
 from actors.messages import (
@@ -22,9 +23,19 @@ from actors.messages import (
     Stop,
     WakeAt,
 )
-from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, ResetDeployment, Snapshot
+from substrate.messages import (
+    BeginGeneration,
+    Done,
+    HoldDeployment,
+    Latch,
+    LatchDeployment,
+    Outcome,
+    ResetDeployment,
+    ResumeDeployment,
+    Snapshot,
+)
 from waypost.acting import ActorEnded, Asked, Halt, Reply
-from waypost.model.ids import Generation
+from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.testing import childhood, supervision
 from waypost.testing.supervision import CODE, IDLE, MAIL
@@ -67,6 +78,11 @@ def test_a_violation_is_told_at_most_once_and_always_kills(labels: list[str]) ->
     assert told <= 1
 
 
+RANGE = range(1000, 2000)
+"""Tokens of those who want a recycle or a drain."""
+RUN = RunId("run_3_00112233445566aa")
+
+
 class World:
     """What a supervisor's effects would have done; answers come when chance wants it."""
 
@@ -87,6 +103,13 @@ class World:
         """What the repository says."""
         self.unsure: list[ExitCounted] = []
         """What dispatch will have counted."""
+        self.held = ""
+        """What the repository says."""
+        self.calm: Generation | None = None
+        """Whose runs dispatch brings to rest."""
+        self.wishes = 0
+        self.begun: list[int] = []
+        """Who was told that a recycle or a drain has begun, or was refused."""
 
     def tell(self, message: Any) -> None:
         """Give the supervisor a message and do what it wants."""
@@ -103,6 +126,7 @@ class World:
                 self.present[effect.role] = effect.incarnation
             case LaunchChild():
                 assert self.latch is None, "a child under a latch"
+                assert not self.held, "a child of a deployment that is held"
                 assert self.process is None, "two children at once"
                 assert self.present[Role.CHILD] == self.generation, "a child before its generation"
                 self.process = Generation(self.present[Role.CHILD])
@@ -112,6 +136,12 @@ class World:
             case Up(generation):
                 assert self.process == generation
                 self.ups.append(generation)
+            case Calm(generation):
+                assert self.process == generation
+                assert self.calm != generation, "dispatch is told twice"
+                self.calm = generation
+            case Reply(token) if token in RANGE:
+                self.begun.append(token)
             case GoneFrom(generation, unexpected):
                 if unexpected:
                     self.unsure.append(ExitCounted(generation=generation, runs=()))
@@ -137,7 +167,13 @@ class World:
                     queue=(),
                     outbox=(),
                     latch=self.latch,
+                    held=self.held,
                 )
+            case HoldDeployment():
+                assert self.calm == self.generation or self.process is None, "held, and runs execute"
+                value, self.held = None, "drain"
+            case ResumeDeployment():
+                value, self.held = None, ""
             case LatchDeployment(detail=detail):
                 value = self.latch = Latch(at="2026-11-29T08:00:00.000Z", detail=detail)
             case ResetDeployment():
@@ -183,6 +219,21 @@ class World:
                 self.exit()
             case "count" if self.unsure:
                 self.tell(self.unsure.pop(0))
+            case "recycle" | "drain":
+                wish = Recycle("leaks") if what == "recycle" else Drain("ann")
+                self.wishes += 1
+                self.tell(Asked(RANGE[self.wishes], wish))
+                assert self.begun[-1] == RANGE[self.wishes], "no answer, or not at once"
+            case "request" if self.process is not None:
+                self.tell(RecycleRequested(self.process, "leaks"))
+            case "executes" if self.calm is not None:
+                self.tell(StillExecuting(self.calm, (Executing(RUN, "step pay", ""),)))
+            case "rests" if self.calm is not None:
+                self.tell(StillExecuting(self.calm, ()))
+            case "resume":
+                self.tell(Asked(300 + number, Forward(ResumeDeployment("ann"))))
+            case "leave" if number == 0:
+                self.tell(Asked(9, Stop(20.0)))
             case "reset":
                 self.tell(Asked(200 + number, Forward(ResetDeployment("ann"))))
             case "fail" if self.present:
@@ -226,6 +277,13 @@ ACTS = st.lists(
                 "fail",
                 *["end"] * 5,
                 "wake",
+                "recycle",
+                "drain",
+                "request",
+                "executes",
+                *["rests"] * 3,
+                "resume",
+                "leave",
                 "forward",
                 "stop",
             ]
@@ -247,12 +305,14 @@ def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[
         if isinstance(world.state, CrashLooping):
             assert world.latch == world.state.latch
             assert world.process is None
+    patient = any(act == ("leave", 0) for act in acts)
     world.tell(Asked(8, Stop()))
     while isinstance(world.state, Ending):
         head = world.state.left[0]
         world.leave(head, None)
     assert isinstance(world.state, Stopped | Down)
     assert 8 in world.answered
+    assert not patient or 9 in world.answered, "a stop that was to be patient is never answered"
     assert world.process is None
     assert not world.state.books.asked
 
