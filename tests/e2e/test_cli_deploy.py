@@ -181,7 +181,7 @@ def test_a_tree_that_somebody_has_changed_is_made_anew_by_the_next_start(place: 
     """It is a copy: the repository has it; trees that nothing uses go."""
     data = place / "data"
     with HostProcess(place / "echo.py", data=data):
-        (tree,) = (data / "code").iterdir()
+        (tree,) = (data / "code").glob("*/tree")
     tree.chmod(0o700)
     (tree / "wording.py").chmod(0o600)
     (tree / "wording.py").write_text("WORD = 'forged '\n")
@@ -190,7 +190,7 @@ def test_a_tree_that_somebody_has_changed_is_made_anew_by_the_next_start(place: 
     with HostProcess(data=data) as host:
         host.send("echo@example.com", MAIL)
         host.wait_for("waits")
-        assert [each.name for each in (data / "code").iterdir()] == [tree.name]
+        assert list((data / "code").iterdir()) == [tree.parent]
         assert (tree / "wording.py").read_text() == "WORD = 'old '\n"
     shutil.rmtree(data / "code")
     with HostProcess(data=data):
@@ -211,7 +211,7 @@ def test_a_tree_that_is_changed_under_its_host_is_made_anew_for_the_next_child(p
     with HostProcess(place / "echo.py", data=data) as host:
         host.send("echo@example.com", MAIL)
         host.wait_for("waits")
-        (tree,) = (data / "code").iterdir()
+        (tree,) = (data / "code").glob("*/tree")
         tree.chmod(0o700)
         (tree / "sitecustomize.py").write_text("raise SystemExit")
         (tree / "wording.py").unlink()

@@ -13,6 +13,11 @@ HERE = Path(__file__).parent
 FLUSH = "test_store_faults.py::test_a_second_death_in_recovery_loses_nothing"
 MERGE = "test_store_merge.py::test_a_second_death_in_the_recovery_of_a_merge_loses_nothing"
 SEAL = "test_run_sealing.py::test_a_second_death_in_the_sweep_is_made_up_for_as_well"
+CODE = (
+    "test_deployed_child.py::test_a_tree_that_is_whole_is_left_alone_and_any_other_is_made_anew",
+    "test_deployed_child.py::test_trees_that_nobody_uses_go_with_all_that_a_death_left",
+    "test_deployed_child.py::test_a_staged_tree_is_gone_afterwards",
+)
 GRIDS = (
     "test_store_faults.py",
     "test_store_merge.py",
@@ -43,6 +48,13 @@ def as_nobody(folder: Path, tests: tuple[str, ...], *options: str) -> str:
 def test_deaths_in_recovery_lose_nothing_of_an_ordinary_users(folder: Path) -> None:
     """Flush, seal, merge and recovery, with a second death in the recovery."""
     said = as_nobody(folder, (FLUSH, MERGE, SEAL))
+    assert said.startswith("3 passed")
+
+
+@pytest.mark.torture
+def test_folders_of_code_are_made_and_cleared_by_an_ordinary_user(folder: Path) -> None:
+    """They are read-only for their owner, too, who has to move and remove them."""
+    said = as_nobody(folder, CODE)
     assert said.startswith("3 passed")
 
 

@@ -43,7 +43,7 @@ def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:
     assert (spec.name, spec.address, spec.steps, spec.runs) == ("plain", "plain@example.com", ("size",), "thread")
     assert (spec.mail_to, spec.env) == (("boss@example.com",), ("TOKEN",))
     assert spec.code == tree_hash({"plain.py": file.read_bytes()})
-    arguments = ("--root", "/t", "--module=plain", "--tree", "/t", "--sha256", spec.code)
+    arguments = ("--root", "/t/tree", "--module=plain", "--tree", "/t/tree", "--sha256", spec.code)
     assert found.arguments(Path("/t")) == arguments
 
 

@@ -134,7 +134,12 @@ def _introduced(options: Options, sender: "Sender", key: bytes) -> "Workflow | N
     gc.enable()
     workflow = None
     try:
-        loaded = load(Place(options.root or "", options.module or ""), tree=options.tree, sha256=options.sha256)
+        loaded = load(
+            Place(options.root or "", options.module or ""),
+            tree=options.tree,
+            sha256=options.sha256,
+            compiled=options.compiled,
+        )
     except Changed as changed:
         # Not a line of it was run; the host, which knows what it deployed, gives no run to other code.
         ready = Ready(key=key, pid=os.getpid(), code=changed.found)

@@ -19,6 +19,7 @@ Started by a Waypost host.
   --module NAME          the workflow file's dotted name in there
   --tree DIR             the materialised tree of code that it lies in
   --sha256 HEX           the hash of that tree, or of the file
+  --compiled HEX         the hash of what the host has compiled of it
   --retry-first SECONDS  before the first further try of a step
   --retry-cap SECONDS    before any further try, at most"""
 
@@ -38,6 +39,7 @@ class Options:
     module: str | None = None
     tree: str | None = None
     sha256: str | None = None
+    compiled: str | None = None
     retry_first: float | None = None
     retry_cap: float | None = None
 
@@ -50,6 +52,7 @@ _KINDS: dict[str, type[str | int | float]] = {
     "module": str,
     "tree": str,
     "sha256": str,
+    "compiled": str,
     "retry_first": float,
     "retry_cap": float,
 }

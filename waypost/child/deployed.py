@@ -1,13 +1,17 @@
 """The tree of code that a child was started on: hashed before any of it is run, and run as it was hashed.
 
 Python's own caches of compiled code have no part in it, neither to read nor to write: they are other bytes than those
-that were hashed. A module that came into the folder afterwards isn't there.
+that were hashed. What the host has compiled of the same bytes lies beside the tree, and is taken by its hash alone. A
+module that came into the folder afterwards isn't there.
 """
 
+import hashlib
+import marshal
 import os
 import sys
 from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from types import CodeType
 from typing import Any
 
 from waypost.child.errors import NotLoadable
@@ -15,13 +19,16 @@ from waypost.model.code import tree_hash
 from waypost.tree_on_disk import read
 
 # By pathlib all of this would be shorter, and the start of a child 6 ms longer.
-# ruff: noqa: PTH118
+# ruff: noqa: PTH118, PTH120, PTH123
 
 NONE = "0" * 64
 """What stands for the hash of a folder that is no tree of code."""
 
 Sources = dict[str, bytes]
 """Python files by their absolute paths."""
+
+Compiled = dict[str, bytes]
+"""Their code, each in ``marshal``'s form."""
 
 
 def look(tree: str) -> tuple[str, Sources]:
@@ -32,10 +39,25 @@ def look(tree: str) -> tuple[str, Sources]:
     return tree_hash(files), {os.path.join(tree, path): data for path, data in files.items() if path.endswith(".py")}
 
 
-def run_exactly(tree: str, sources: Sources) -> None:
+def compiled_beside(tree: str, sha256: str | None) -> Compiled:
+    """What the host has compiled of a tree; nothing where that isn't there, or is anything else."""
+    if sha256 is None:
+        return {}
+    try:
+        with open(os.path.join(os.path.dirname(tree), "compiled"), "rb") as file:
+            raw = file.read()
+    except OSError:
+        return {}
+    if hashlib.sha256(raw).hexdigest() != sha256:
+        return {}
+    found: Compiled = marshal.loads(raw)  # noqa: S302 - the host's own bytes, by their hash
+    return found
+
+
+def run_exactly(tree: str, sources: Sources, compiled: Compiled) -> None:
     """From now on, modules below this folder are imported from these bytes alone."""
     inside = os.path.join(tree, "")
-    exactly: Any = partial(_Exactly, sources)  # called as the class is; the stub wants a class
+    exactly: Any = partial(_Exactly, sources, compiled)  # called as the class is; the stub wants a class
 
     def finder(path: str) -> FileFinder:
         if not os.path.join(path, "").startswith(inside):
@@ -43,6 +65,13 @@ def run_exactly(tree: str, sources: Sources) -> None:
         return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (exactly, [".py"]))
 
     sys.path_hooks.insert(0, finder)
+
+
+def code_in(compiled: Compiled, path: str) -> CodeType | None:
+    """The code of a module; None where it wasn't compiled."""
+    raw = compiled.get(path)
+    code: CodeType | None = None if raw is None else marshal.loads(raw)  # noqa: S302 - as above
+    return code
 
 
 def refuse_clashes(root: str, sources: Sources) -> None:
@@ -78,9 +107,14 @@ def _another(name: str, root: str) -> str:
 class _Exactly(SourceFileLoader):
     """Runs the bytes that were hashed."""
 
-    def __init__(self, sources: Sources, fullname: str, path: str) -> None:
+    def __init__(self, sources: Sources, compiled: Compiled, fullname: str, path: str) -> None:
         super().__init__(fullname, path)
-        self._sources = sources
+        self._sources, self._compiled = sources, compiled
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """What the host has compiled of it, or else what is compiled now."""
+        path = self.get_filename(fullname)
+        return code_in(self._compiled, path) or super().get_code(fullname)
 
     def path_stats(self, path: str) -> dict[str, float]:
         """Nothing by which a cache could be told to be fresh: so none is read, and none is written."""

@@ -17,7 +17,7 @@ import msgspec
 
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.workflow import Workflow
-from waypost.child.deployed import Sources, look, refuse_clashes, run_exactly
+from waypost.child.deployed import Compiled, Sources, code_in, compiled_beside, look, refuse_clashes, run_exactly
 from waypost.child.errors import Changed, NotLoadable
 
 # By pathlib all of this would be shorter, and the start of a child 6 ms longer.
@@ -68,18 +68,20 @@ def place_of(file: str | os.PathLike[str]) -> Place:
     return Place(folder, ".".join(names))
 
 
-def load(place: Place, *, tree: str | None = None, sha256: str | None = None) -> Loaded:
+def load(place: Place, *, tree: str | None = None, sha256: str | None = None, compiled: str | None = None) -> Loaded:
     """Import a workflow file and find its Workflow.
 
-    ``tree``: the folder of the tree of code that it lies in; ``sha256``: what the hash must be, where that is known.
+    ``tree``: the folder of the tree of code that it lies in; ``sha256``: what the hash must be, where that is known;
+    ``compiled``: the hash of what the host has compiled of the tree.
     Raises NotLoadable; Changed before a line of it is run.
     """
-    path, found, sources = place.path, "", Sources()
+    path, found, sources, made = place.path, "", Sources(), Compiled()
     if tree is not None:
         found, sources = look(tree)
         if sha256 is not None and found != sha256:
             raise Changed(tree, deployed=sha256, found=found)
-        run_exactly(tree, sources)
+        made = compiled_beside(tree, compiled)
+        run_exactly(tree, sources, made)
     source = sources[path] if path in sources else _read(path)
     if tree is None:
         found = hashlib.sha256(source).hexdigest()
@@ -87,7 +89,7 @@ def load(place: Place, *, tree: str | None = None, sha256: str | None = None) ->
             raise Changed(path, deployed=sha256, found=found)
     _check_neighbours(place)
     refuse_clashes(place.root, sources)
-    module = _import(place, path, _compile(path, source))
+    module = _import(place, path, code_in(made, path) or _compile(path, source))
     return Loaded(place, found, _only_workflow(module, path))
 
 

@@ -28,7 +28,7 @@ from waypost.host.deployed import records
 from waypost.host.describe import Described
 from waypost.host.errors import NotNow, NotWritable, RefusedByRule, Taken
 from waypost.host.lock import HostLock
-from waypost.host.materialise import materialise, sweep
+from waypost.host.materialise import compiled, materialise, sweep
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now, stamp
 
@@ -88,15 +88,15 @@ def deploy_all(means: Means, every: Iterable[Described]) -> tuple[Described, ...
     for one in every:
         with suppress(SubstrateError):  # its supervisor opens the same repository next, and tells what is wrong with it
             deploy(means, one)
-        _materialised(means.data, one)
-        used.append(replace(one, files={}))
+        used.append(_materialised(means.data, one))
     _sweep(means, {one.record.tree for one in used})
     return tuple(used)
 
 
-def _materialised(data: DataDir, one: Described) -> Path:
+def _materialised(data: DataDir, one: Described) -> Described:
     try:
-        return materialise(data.code, one.files)
+        folder = materialise(data.code, one.files)
+        return replace(one, files={}, compiled=compiled(folder, one.files))
     except OSError as failure:
         raise NotWritable(str(data.code), failure) from failure
 

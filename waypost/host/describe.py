@@ -25,7 +25,7 @@ from waypost.host.code_folder import FolderTree
 from waypost.host.code_source import Source
 from waypost.host.errors import BadWorkflow, Taken
 from waypost.host.isolation import NONE, Isolation
-from waypost.host.materialise import staged
+from waypost.host.materialise import TREE, staged
 from waypost.model import declaration
 from waypost.model.code import Deployed, Files, deployed
 from waypost.model.errors import Invalid
@@ -59,17 +59,24 @@ class Tree(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A deployment as data, and the tree of code that it runs; without ``files`` once that is in its repository."""
+    """A deployment as data, and the tree of code that it runs; without ``files`` once that is in its repository.
+
+    ``compiled``: the hash of what Python made of the tree, where that lies beside it.
+    """
 
     spec: DeploymentSpec
     record: Deployed
     runs: declaration.Runs
     files: Files = field(repr=False)
+    compiled: str = ""
 
-    def arguments(self, tree: Path) -> tuple[str, ...]:
+    def arguments(self, folder: Path) -> tuple[str, ...]:
         """For ``python -m waypost.child``, with the folder of its materialised tree."""
+        tree = folder / TREE
         root = tree / self.record.root
-        return ("--root", str(root), f"--module={self.record.module}", "--tree", str(tree), "--sha256", self.spec.code)
+        code = ("--tree", str(tree), "--sha256", self.spec.code)
+        compiled = ("--compiled", self.compiled) if self.compiled else ()
+        return ("--root", str(root), f"--module={self.record.module}", *code, *compiled)
 
 
 def describe_all(

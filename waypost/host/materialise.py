@@ -4,15 +4,19 @@ Nothing is lost with one of them: the repository has it. So none is synced, and 
 folder that is whole; what a death leaves behind has no such name and goes at the next start.
 """
 
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from waypost.host.precompile import precompile
 from waypost.model.code import Files, tree_hash
 from waypost.tree_on_disk import read
 
+TREE, COMPILED = "tree", "compiled"
+"""The names in a tree's folder."""
 _ASIDE = ".new-"
 _FILE, _FOLDER, _OPEN = 0o444, 0o555, 0o700
 
@@ -21,7 +25,7 @@ _FILE, _FOLDER, _OPEN = 0o444, 0o555, 0o700
 def staged(files: Files) -> Iterator[Path]:
     """A tree in a folder of its own for the length of a block. Raises OSError."""
     with tempfile.TemporaryDirectory(prefix="waypost-") as place:
-        folder = Path(place) / "code"
+        folder = Path(place) / TREE
         try:
             write(folder, files)
             yield folder
@@ -30,7 +34,10 @@ def staged(files: Files) -> Iterator[Path]:
 
 
 def materialise(code: Path, files: Files) -> Path:
-    """The folder of this tree below ``code``; what is there under its name and isn't it is replaced. Raises OSError."""
+    """The folder of this tree below ``code``, with the tree in it; what has its name and isn't it is replaced.
+
+    Raises OSError.
+    """
     tree = tree_hash(files)
     folder = code / tree
     if is_whole(folder):
@@ -38,12 +45,13 @@ def materialise(code: Path, files: Files) -> Path:
     code.mkdir(mode=_OPEN, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=code))
     try:
-        write(aside / tree, files)
+        write(aside / TREE, files)
         if folder.exists():
-            folder.chmod(_OPEN)
-            folder.rename(aside / "old")
-        (aside / tree).chmod(_OPEN)  # one that is read-only can't be moved from folder to folder
-        (aside / tree).rename(folder)
+            gone = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=code))
+            folder.chmod(_OPEN)  # one that is read-only can't be moved from folder to folder
+            folder.rename(gone / "old")
+            clear(gone)
+        aside.rename(folder)
         folder.chmod(_FOLDER)
     finally:
         clear(aside)
@@ -51,9 +59,25 @@ def materialise(code: Path, files: Files) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder is the tree that its name says."""
-    files = read(str(folder))
+    """Whether the tree in a folder is the one that the folder's name says."""
+    files = read(str(folder / TREE))
     return files is not None and tree_hash(files) == folder.name
+
+
+def compiled(folder: Path, files: Files) -> str:
+    """Put beside the tree what Python makes of its modules; the hash of that, empty where it isn't worth it.
+
+    Made anew by each host, so that it is never older than the tree, or than this Python. Raises OSError.
+    """
+    raw = precompile(files, str(folder / TREE))
+    if not raw:
+        return ""
+    folder.chmod(_OPEN)
+    aside = folder / f"{COMPILED}.new"
+    aside.write_bytes(raw)
+    aside.rename(folder / COMPILED)
+    folder.chmod(_FOLDER)
+    return hashlib.sha256(raw).hexdigest()
 
 
 def sweep(code: Path, used: Collection[str]) -> None:

@@ -1,0 +1,169 @@
+"""What a child runs is the tree that it was started on: hashed first, run as it was hashed, whatever lies beside it."""
+
+import hashlib
+import marshal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from waypost.host.materialise import COMPILED, TREE, clear, compiled, is_whole, materialise, staged, sweep, write
+from waypost.host.precompile import LARGEST, precompile
+from waypost.model.code import FILE, FILES, tree_hash
+from waypost.tree_on_disk import read
+
+FLOW = b"""
+import helper
+from waypost import Workflow
+
+orders = Workflow("orders", address="orders@example.com")
+
+@orders.run
+async def order(mail):
+    return 1
+"""
+CODE = {"flow.py": FLOW, "helper.py": b"print('helped')\n", "data/x.txt": b"x"}
+PROGRAM = """
+import sys
+from waypost.child.errors import Changed
+from waypost.child.load import Place, load
+root, tree, sha256, compiled = sys.argv[1:]
+try:
+    print(load(Place(root, "flow"), tree=tree, sha256=sha256, compiled=compiled or None).sha256)
+except Changed as changed:
+    print("refused", changed.found)
+"""
+
+
+def child(tree: Path, sha256: str, made: str = "") -> list[str]:
+    """What a child that loads this tree says."""
+    command = [sys.executable, "-P", "-c", PROGRAM, str(tree), str(tree), sha256, made]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    """The folder of a materialised tree."""
+    return materialise(tmp_path / "code", CODE)
+
+
+def open_up(folder: Path) -> Path:
+    """The tree in it, to be written to."""
+    tree = folder / TREE
+    tree.chmod(0o755)
+    for file in tree.glob("*.py"):
+        file.chmod(0o644)
+    return tree
+
+
+def test_the_deployed_tree_is_run(folder: Path) -> None:
+    """And no cache of Python's comes of it, though it isn't read-only for everybody."""
+    open_up(folder)
+    assert child(folder / TREE, folder.name) == ["helped", folder.name]
+    assert is_whole(folder)
+
+
+CHANGES: Mapping[str, tuple[str, bytes | None]] = {
+    "the workflow": ("flow.py", FLOW + b"\n"),
+    "what it imports": ("helper.py", b"print('forged')\n"),
+    "a new module": ("sitecustomize.py", b"print('forged')\n"),
+    "a module is gone": ("helper.py", None),
+    "data": ("more.txt", b""),
+    "a cache": ("__pycache__/helper.cpython-311.pyc", b"x"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_other_tree_is_refused_before_a_line_of_it_runs(folder: Path, change: str) -> None:
+    """By the child itself; what it found is told, and no code is loaded."""
+    name, data = CHANGES[change]
+    place = open_up(folder) / name
+    place.parent.mkdir(exist_ok=True)
+    if data is None:
+        place.unlink()
+    else:
+        place.write_bytes(data)
+    (said,) = child(folder / TREE, folder.name)
+    assert said.startswith("refused ")
+    assert folder.name not in said
+
+
+def test_what_is_no_tree_is_refused(folder: Path, tmp_path: Path) -> None:
+    """A folder that isn't there, a link in it, a pipe, too many files, one that is too large."""
+    assert child(tmp_path / "nothing", folder.name) == ["refused " + "0" * 64]
+    tree = open_up(folder)
+    (tree / "link.py").symlink_to("flow.py")
+    assert read(str(tree)) is None
+    (tree / "link.py").unlink()
+    assert read(str(tree)) == CODE
+    with (tree / "large").open("wb") as file:
+        file.truncate(FILE + 9)
+    assert len((read(str(tree)) or {})["large"]) == FILE + 1
+    (tree / "large").unlink()
+    for number in range(FILES):
+        (tree / f"{number}").touch()
+    assert read(str(tree)) is None
+
+
+def test_what_the_host_has_compiled_is_run_if_it_is_that(folder: Path) -> None:
+    """By its hash alone; anything else in its place is compiled anew from the tree."""
+    made = compiled(folder, CODE)
+    assert child(folder / TREE, folder.name, made) == ["helped", folder.name]
+    other = {str(folder / TREE / "helper.py"): marshal.dumps(compile("print('compiled')", "x", "exec"))}
+    folder.chmod(0o755)
+    (folder / COMPILED).write_bytes(marshal.dumps(other))
+    assert child(folder / TREE, folder.name, made) == ["helped", folder.name]
+    named = hashlib.sha256((folder / COMPILED).read_bytes()).hexdigest()
+    assert child(folder / TREE, folder.name, named) == ["compiled", folder.name]  # so it was taken, when it was meant
+    (folder / COMPILED).unlink()
+    assert child(folder / TREE, folder.name, made) == ["helped", folder.name]
+
+
+def test_only_what_compiles_is_compiled_and_not_for_too_long() -> None:
+    """Whoever imports the others is told why; a host doesn't wait for megabytes."""
+    made = marshal.loads(precompile({"a.py": b"x = 1", "b.py": b"def f(:", "c.txt": b"x"}, "/t"))
+    assert list(made) == ["/t/a.py"]
+    assert precompile({"b.py": b"\0"}, "/t") == precompile({}, "/t") == b""
+    assert precompile({"a.py": b"#" * (LARGEST + 1)}, "/t") == b""
+
+
+def test_a_tree_that_is_whole_is_left_alone_and_any_other_is_made_anew(folder: Path) -> None:
+    """Whatever a death or a hand has left under its name."""
+    flow = folder / TREE / "flow.py"
+    before = flow.stat().st_ino
+    assert materialise(folder.parent, CODE) == folder
+    assert flow.stat().st_ino == before
+    (open_up(folder) / "helper.py").unlink()
+    assert materialise(folder.parent, CODE) == folder
+    assert is_whole(folder)
+    clear(folder)
+    folder.mkdir()
+    assert materialise(folder.parent, CODE) == folder
+    assert is_whole(folder)
+    assert [each.name for each in folder.parent.iterdir()] == [folder.name]
+
+
+def test_trees_that_nobody_uses_go_with_all_that_a_death_left(folder: Path) -> None:
+    """Read-only folders, half-made ones, files."""
+    code = folder.parent
+    other = materialise(code, {"other.py": b""})
+    write(code / ".new-half", {"x/y.py": b""})
+    (code / "stray").write_text("")
+    (code / "link").symlink_to(folder)
+    sweep(code, {other.name})
+    assert [each.name for each in code.iterdir()] == [other.name]
+
+
+def test_a_staged_tree_is_gone_afterwards() -> None:
+    """Also when somebody has written to it."""
+    with staged(CODE) as tree:
+        assert read(str(tree)) == CODE
+        tree.chmod(0o755)
+        (tree / "more").mkdir()
+        (tree / "more" / "x").touch()
+    assert not tree.parent.exists()
+    assert tree_hash(CODE) != tree_hash({})
