@@ -12,16 +12,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.draining import Quiesce, StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch import Open, State, Unopened, advance
+from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_turn import Desk
 from actors.messages import ExitCounted, GenerationDown, GenerationUp, Send, WakeAt
-from ipc.messages import RunLogCredit, RunStart
+from ipc.messages import RunLive, RunLogCredit, RunStart
 from substrate.messages import (
     Append,
     Appended,
     BeginGeneration,
+    Claim,
     Consumed,
     Done,
     Enqueue,
@@ -30,6 +33,7 @@ from substrate.messages import (
     QueueMail,
     ReadLog,
     Start,
+    TakeUp,
     Unpause,
     Withheld,
     WorkflowProcess,
@@ -73,6 +77,11 @@ class World:
         """Which runs each child was sent."""
         self.counting: Generation | None = None
         """Whose exit is being counted: until it is, no other child comes."""
+        self.drained: set[Generation] = set()
+        self.quiet: set[Generation] = set()
+        """Children that dispatch was told to bring to rest."""
+        self.told: StillExecuting | None = None
+        """Who is at work, as it has said last."""
 
     # --- serving the mailboxes ---
 
@@ -109,20 +118,30 @@ class World:
             self._tell_dispatch(self.answers.popleft())
 
     def _tell_dispatch(self, message: Any) -> None:
+        if isinstance(message, Quiesce):
+            self.quiet.add(message.generation)
         following = advance(self.dispatch, message, self.now)
         self.dispatch = following.state
         for effect in following.effects:
             match effect:
                 case Ask(correlation, what, _stage):
+                    waning = isinstance(self.dispatch, Open) and isinstance(self.dispatch.child, Waning)
+                    assert not (waning and isinstance(what, Claim | TakeUp)), "a claim while it drains"
                     self.requests += 1
                     self.to_substrate.append((what, correlation))
                 case Tell(generation, Send(payload)):
+                    begins = isinstance(payload, RunStart | RunLive)
+                    assert not (begins and generation in self.quiet), "begun while it drains"  # type: ignore[comparison-overlap]  # as below
                     if isinstance(payload, RunStart):
                         assert self.given[RunId(payload.run)] <= self.paper.durable, "run.start before durable"
                         self.starts.setdefault(generation, set()).add(RunId(payload.run))  # type: ignore[arg-type]  # a number, as below
                     self.to_child.append((generation, payload))  # type: ignore[arg-type]  # a number stands for the ref
                 case WakeAt():
                     self.wakes.append(effect)
+                case ToSupervisor(StillExecuting() as told):
+                    assert told.generation in self.quiet
+                    assert told != self.told, "told twice"
+                    self.told = told
                 case ToSupervisor(ExitCounted() as counted):
                     assert counted.generation == self.counting, "an exit is counted twice, or one that there was not"
                     had = self.starts.get(counted.generation, set())
@@ -195,6 +214,12 @@ class World:
             self.counting = self.up if unexpected else None
             self.to_dispatch.append(GenerationDown(self.up, unexpected))
         self.up = self.child = None
+
+    def drain(self) -> None:
+        """What a supervisor does before it replaces a child; once for each."""
+        if self.up is not None and self.up not in self.drained:
+            self.drained.add(self.up)
+            self.to_dispatch.append(Quiesce(self.up))
 
     def work(self, choice: int) -> None:
         """A live run does one thing, as its own fold allows."""
@@ -316,8 +341,10 @@ def play(world: World, seed: int, length: int) -> None:
             world.spawn(broken=choice % 5 == 0)
         elif kind < 92:
             world.kill(unexpected=choice % 2 == 0)
-        elif kind < 95:
+        elif kind < 94:
             world.operate(choice)
+        elif kind < 95:
+            world.drain()
         elif kind < 97:
             world.full = not world.full
         else:
@@ -335,6 +362,11 @@ def at_rest(world: World) -> None:
             assert card is not None
             assert card.run == known.run
     if world.child is None or world.up is None:
+        return
+    if isinstance(state.child, Waning):
+        assert world.told is not None
+        driven = {run for run, had in world.child.runs.items() if isinstance(had.state(run), fold.Driven)}
+        assert {each.run for each in world.told.runs} <= driven, "it waits for a run that the child doesn't drive"
         return
     broken = not hasattr(state.child, "ref")
     for item in paper.index.queue.values():

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from actors.draining import StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch import Open, State, Unopened, advance
-from actors.logic.dispatch_card import Broken, Up
+from actors.logic.dispatch_card import Broken, Up, Waning
 from actors.logic.dispatch_turn import Desk
 from actors.messages import ExitCounted, GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunStart
@@ -51,6 +52,7 @@ class Bench:
         self.sent: list[Any] = []
         self.wakes: list[WakeAt] = []
         self.counted: list[ExitCounted] = []
+        self.draining: list[StillExecuting] = []
         """What the supervisor was told."""
         self.now = NOW
         self._published: list[Any] = []
@@ -70,6 +72,8 @@ class Bench:
                     self.wakes.append(effect)
                 case ToSupervisor(ExitCounted() as counted):
                     self.counted.append(counted)
+                case ToSupervisor(StillExecuting() as told):
+                    self.draining.append(told)
                 case _:
                     raise AssertionError(effect)
 
@@ -122,7 +126,7 @@ class Bench:
     def crash(self, reason: str = "ended by SIGSEGV") -> ExitCounted:
         """The child ends, and nobody wanted that: it is counted, and the supervisor told so."""
         assert isinstance(self.state, Open)
-        assert isinstance(self.state.child, Up | Broken)
+        assert isinstance(self.state.child, Up | Broken | Waning)
         self.tell(GenerationDown(self.state.child.generation, unexpected=True, reason=reason))
         self.settle()
         return self.counted.pop()

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from actors.draining import Quiesce
 from actors.logic.dispatch import Open, advance
 from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Gone, Live, Opening
 from actors.messages import GenerationDown, GenerationUp, Woken
@@ -95,15 +96,16 @@ def sessions() -> tuple[Open, ...]:
 
 def children() -> tuple[Open, ...]:
     """Every state of the child, over a run that it drives."""
-    absent, up, broken, counting, uncounted = (_waiting() for _ in range(5))
+    absent, up, broken, waning, counting, uncounted = (_waiting() for _ in range(6))
     broken.up(broken="SyntaxError")
-    for bench in (up, counting, uncounted):
+    for bench in (up, waning, counting, uncounted):
         bench.up()
         bench.settle()
     for bench in (counting, uncounted):
         bench.tell(GenerationDown(Generation(2), unexpected=True, reason="ended by SIGSEGV"))
     uncounted.answer(Withheld("."))
-    return tuple(map(_open, (absent, up, broken, counting, uncounted)))
+    waning.tell(Quiesce(Generation(2)))
+    return tuple(map(_open, (absent, up, broken, waning, counting, uncounted)))
 
 
 def errands() -> tuple[Open, ...]:
@@ -224,6 +226,8 @@ def _counted(result: Any) -> Make:
 CHILD_MESSAGES: dict[str, Make] = {
     **COMING,
     "GenerationDown, expected": _always(GenerationDown(Generation(9), unexpected=False)),
+    "Quiesce": _always(Quiesce(Generation(2))),
+    "the run parks": _committed(ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3)),
     "the exit is counted": _counted(Done(0, ())),
     "counting is refused": _counted(Refused("generation", ".")),
     "counting is withheld": _counted(Withheld(".")),
