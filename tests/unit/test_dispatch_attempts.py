@@ -286,10 +286,6 @@ def test_suspects_are_resumed_one_at_a_time():
     bench.settle()
     assert resumed(bench) == []
     bench.child(3, ev.StepCompleted(call=CallId("r1#1"), output=value()), run=FIRST)
-    bench.later(0)
-    bench.settle()
-    assert resumed(bench) == []  # it goes on with what follows, and is somebody at work
-    bench.child(3, ev.RunCompleted(result=value()), run=FIRST)
     bench.settle()
     assert resumed(bench) == [SECOND]
 
