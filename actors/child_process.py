@@ -40,13 +40,12 @@ from actors.messages import (
     SpawnFailed,
     WakeAt,
 )
-from ipc import spawn
 from ipc.control import Sender
-from ipc.environment import Anchors, child_environment
 from ipc.errors import IpcError
 from ipc.keys import SpawnKeys, mint
 from ipc.memory import Witness
 from ipc.sealed import Direction
+from ipc.strays import NO_MARK, Mark
 from ipc.weight import resident
 from substrate.messages import Submit
 from waypost.acting import Clock, Next, Ref
@@ -54,6 +53,9 @@ from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.shell import Shell, tell
+
+from ipc import spawn
+from ipc.environment import Anchors, child_environment
 
 
 class Wire(Protocol):
@@ -97,6 +99,8 @@ class ChildCommand:
     environment: Mapping[str, str] = field(repr=False)
     output: Callable[[bytes], None]
     argv_prefix: tuple[str, ...] = ()
+    mark: Mark = NO_MARK
+    """The beginning of each child's mark, and its user; none where nothing can outlive it anyhow."""
     prepare: Callable[[], None] = lambda: None
 
 
@@ -211,8 +215,15 @@ class ChildProcessActor(Shell):
         )
         try:
             environment = child_environment(command.environment, anchors, listed=spec.env)
-            argv = spawn.command(command.python, command.arguments, parent=os.getpid(), argv_prefix=command.argv_prefix)
-            spawned = spawn.spawn(argv, environment, keys.for_child())
+            mark = Mark(command.mark.text and command.mark.text + keys.channel_id.hex(), command.mark.uid)
+            argv = spawn.command(
+                command.python,
+                command.arguments,
+                parent=os.getpid(),
+                argv_prefix=command.argv_prefix,
+                mark=mark,
+            )
+            spawned = spawn.spawn(argv, environment, keys.for_child(), mark=mark)
         except IpcError as failure:
             keys.wipe()
             self.actor_ref.tell(SpawnFailed(f"{failure.message}; {failure.hint}"))

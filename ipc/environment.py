@@ -6,7 +6,6 @@ No variable is passed on because it happened to be there, and none of them is se
 from collections.abc import Collection, Mapping
 
 import msgspec
-
 from ipc.errors import BadAnchor, ReservedVariable
 from ipc.sealed import CHANNEL_ID
 from ipc.signing import key_fault
@@ -17,7 +16,10 @@ FIXED = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "
 """The hash seed lets sets iterate alike in every replay; the others let a dying child's last words out."""
 ANCHORS = ("IPC_CHANNEL_ID", "HOST_PUBKEY", "DEPLOYMENT_ID", "DEFINITION_HASH", "MAILBOX_ADDRESS")
 
-RESERVED = frozenset((*AS_THE_HOST, *FIXED, *ANCHORS))
+MARK = "IPC_MARK"
+"""By which all that a child starts is found (`ipc.strays`)."""
+
+RESERVED = frozenset((*AS_THE_HOST, *FIXED, *ANCHORS, MARK))
 """What a deployment can't list under ``env``."""
 
 _HEX = frozenset("0123456789abcdef")

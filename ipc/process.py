@@ -1,7 +1,7 @@
 """What the host does about other processes of the same machine: hide from them, and know who is calling.
 
-Without isolation this guards against mistakes, not against malice (design §1): a process that detaches itself from
-its child, session and all, is no longer recognised as its descendant.
+Without isolation this guards against mistakes, not against malice (design §1): a process that leaves its child, session
+and all, is only recognised by its mark (`ipc.strays`), which it can take off.
 """
 
 import os

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 from ipc.errors import SpawnFailed
 from ipc.parent import CONTROL_FD, EVENTS_FD, SECRETS_FD
+from ipc.strays import NO_MARK, OPTION, Mark
+
+from ipc.environment import MARK
 from ipc.process import open_descriptors
 
 _FIRST_FREE = 10
@@ -38,20 +41,24 @@ class Spawned:
     """Pipe, to be read."""
     stdout: int
     stderr: int
+    mark: Mark = NO_MARK
+    """By which all that it starts is found."""
 
 
 def command(
-    python: str, arguments: Sequence[str] = (), *, parent: int, argv_prefix: Sequence[str] = ()
+    python: str, arguments: Sequence[str] = (), *, parent: int, argv_prefix: Sequence[str] = (), mark: Mark = NO_MARK
 ) -> tuple[str, ...]:
     """The command of a child: ``python -P -X utf8 -m waypost.child --parent PID ARGUMENTS…``.
 
-    ``parent`` is the host's pid, for `ipc.parent.settle`. ``argv_prefix`` is a program that isolates and then executes
-    the rest; it must pass descriptors 0 to 5 on.
+    ``parent`` is the host's pid, for `ipc.parent.settle`. ``argv_prefix`` is a program that executes the rest; it must
+    pass descriptors 0 to 5 on.
     """
-    return (*argv_prefix, python, "-P", "-X", "utf8", "-m", "waypost.child", "--parent", str(parent), *arguments)
+    marked = (OPTION, mark.text) if mark.text else ()
+    child = (python, "-P", "-X", "utf8", "-m", "waypost.child", "--parent", str(parent), *marked, *arguments)
+    return (*argv_prefix, *child)
 
 
-def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -> Spawned:
+def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes, *, mark: Mark = NO_MARK) -> Spawned:
     """Start a child. ``argv[0]`` is the program's path; ``secrets`` is at most 4 KiB (`SpawnKeys.for_child`).
 
     Returns when the program has been executed. Raises SpawnFailed with the errno of what went wrong. Safe with other
@@ -70,7 +77,7 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -
             pid = os.posix_spawn(
                 argv[0],
                 list(argv),
-                environment,
+                {**environment, MARK: mark.text} if mark.text else environment,
                 file_actions=_moves(theirs),
                 setsid=True,
                 setsigmask=(),
@@ -88,7 +95,8 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes) -
                 os.waitpid(pid, 0)
             raise SpawnFailed(argv[0], "pidfd", failure) from failure
         on_failure.pop_all()
-        return Spawned(pid, pidfd, *ours)
+        control, events, stdout, stderr = ours
+        return Spawned(pid, pidfd, control, events, stdout, stderr, mark)
 
 
 def _channel(on_failure: ExitStack, childs: ExitStack, secrets: bytes) -> tuple[tuple[int, ...], dict[int, int]]:

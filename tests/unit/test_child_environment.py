@@ -2,7 +2,7 @@
 
 import pytest
 
-from ipc.environment import ANCHORS, AS_THE_HOST, FIXED, RESERVED, Anchors, child_environment, read_anchors
+from ipc.environment import ANCHORS, AS_THE_HOST, FIXED, MARK, RESERVED, Anchors, child_environment, read_anchors
 from ipc.errors import BadAnchor, ReservedVariable
 from ipc.keys import mint
 
@@ -61,7 +61,7 @@ def test_a_reserved_name_can_not_be_listed(name: str) -> None:
 
 def test_reserved_is_everything_that_is_set_here() -> None:
     """The list in the refusal and the list that is written are one."""
-    assert {*AS_THE_HOST, *FIXED, *ANCHORS} == RESERVED
+    assert {*AS_THE_HOST, *FIXED, *ANCHORS, MARK} == RESERVED
 
 
 def test_the_child_reads_what_the_host_wrote() -> None:

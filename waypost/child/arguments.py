@@ -14,6 +14,7 @@ Started by a Waypost host.
 
   --describe FILE        print what the file declares, as JSON
   --parent PID           the host's process
+  --mark TEXT            by which what it starts is found (ipc.strays); nothing is done with it here
   --box TEXT             how it is isolated (ipc.box)
   --root DIR             the folder of the import path that holds the code
   --module NAME          the workflow file's dotted name in there
@@ -35,6 +36,7 @@ class Options:
     describe: str | None = None
     parent: int | None = None
     box: str | None = None
+    mark: str | None = None
     root: str | None = None
     module: str | None = None
     tree: str | None = None
@@ -48,6 +50,7 @@ _KINDS: dict[str, type[str | int | float]] = {
     "describe": str,
     "parent": int,
     "box": str,
+    "mark": str,
     "root": str,
     "module": str,
     "tree": str,

@@ -13,35 +13,37 @@ from types import TracebackType
 from typing import Self
 
 import pykka
-
 from actors.describing import Description
 from actors.messages import StateChanged
 from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.keys import SigningKey
-from waypost import __version__
 from waypost.acting import Ref
-from waypost.host import offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
-from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.deploying import Means, deploy_all, keys, refuse_resting
 from waypost.host.describe import Described
 from waypost.host.errors import HostError
+from waypost.host.guardian import Guardian
 from waypost.host.isolation import NONE, Isolation
+from waypost.host.kin import end_leftovers, kin
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.messages import Begin, End
-from waypost.host.root import HostActor, House
-from waypost.host.server import ApiServer, bind
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users
-from waypost.host.wires import Wires
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell
+
+from waypost import __version__
+from waypost.host import offline
+from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
+from waypost.host.root import HostActor, House
+from waypost.host.server import ApiServer, bind
+from waypost.host.wires import Wires
 
 SWITCH = 0.0005
 """Seconds between two switches of threads: with the default of 5 ms an answer that crosses six of them is slow."""
@@ -86,6 +88,7 @@ class Host:
             data = prepare(config.data, allow_network=config.allow_network)
             opened.enter_context(HostLock.take(data.lock, command=config.command, since=since))
             lay_out(data)
+            end_leftovers(data)
             refuse_unfinished(data)
             key, secret = keys(data)
             refuse_resting(data, config.described)
@@ -101,7 +104,9 @@ class Host:
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)
-            wires = Wires(unsent=config.limits.unsent)
+            guardian = Guardian()
+            opened.callback(guardian.close)
+            wires = Wires(unsent=config.limits.unsent, guardian=guardian)
             ports = Ports(
                 data=data,
                 key=key,
@@ -128,7 +133,7 @@ class Host:
                 verify=lambda: offline.check(data, key.public, isolation=str(config.isolation)),
                 status=lambda: status,
             )
-            server = ApiServer(listener, api.app(), lambda: wires.pids).start()
+            server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
             opened.callback(server.stop)
             return cls(config, data, key, root, opened.pop_all())
 
@@ -192,7 +197,7 @@ def _users(config: Config, data: DataDir) -> Mapping[str, int]:
     if not config.isolation.has_users:
         return {}
     names = [each.spec.name for each in config.described]
-    return users(data.path / "users.json", names, among=config.isolation.asked.uids[:-1])
+    return users(data.users, names, among=config.isolation.asked.uids[:-1])
 
 
 def _quietly(end: Callable[[], object]) -> None:

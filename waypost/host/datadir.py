@@ -103,6 +103,11 @@ class DataDir:
         return self.path / "code"
 
     @property
+    def users(self) -> Path:
+        """Which user each deployment's code runs as, where the host is root."""
+        return self.path / "users.json"
+
+    @property
     def restoring(self) -> Path:
         """What a restore has unpacked and not installed yet; after a kill it is nobody's."""
         return self.path / "restoring"

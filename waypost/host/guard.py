@@ -5,8 +5,10 @@ import socket
 from collections.abc import Collection
 
 from ipc.errors import IpcError, ProcessGone
-from ipc.process import Peer, belongs_to, hide, peer_of
+from ipc.strays import Mark, bears
 from waypost.host.errors import HostError
+
+from ipc.process import Peer, belongs_to, hide, peer_of
 
 __all__ = ["Peer", "PeerRefused", "admit", "hide"]
 
@@ -21,8 +23,10 @@ class PeerRefused(HostError):
         self.pid, self.uid = peer.pid, peer.uid
 
 
-def admit(connection: socket.socket, children: Collection[int]) -> Peer:
+def admit(connection: socket.socket, children: Collection[int], kin: str = "") -> Peer:
     """Who is calling, if they may: the host's own user or root, and no descendant of ``children`` (``Wires.pids``).
+
+    ``kin`` is how the marks of the host's children begin: whoever has left its session bears one.
 
     A workflow that calls the API would be an agent that approves its own requests. Raises PeerRefused.
     """
@@ -33,7 +37,7 @@ def admit(connection: socket.socket, children: Collection[int]) -> Peer:
     if peer.uid not in {0, os.geteuid()}:
         raise PeerRefused(peer, "it belongs to another user")
     try:
-        inside = belongs_to(peer.pid, children)
+        inside = belongs_to(peer.pid, children) or (kin != "" and bears(peer.pid, Mark(kin)))
     except ProcessGone as gone:
         raise PeerRefused(peer, "it is gone already") from gone
     if inside:

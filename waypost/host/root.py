@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any
 
 import pykka
-
-from actors.child_process import ChildCommand
 from actors.describing import Description
 from actors.messages import WakeAt
 from actors.supervisor import SupervisorActor
+from ipc.strays import NO_MARK, Mark
 from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
@@ -21,6 +20,7 @@ from waypost.host.deployed import keep_whole
 from waypost.host.describe import Described
 from waypost.host.errors import HostBroke, HostError
 from waypost.host.isolation import NONE, Isolation
+from waypost.host.kin import kin
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import BusStarted, DeploymentStarted, RootMessage
 from waypost.host.root_logic import (
@@ -37,6 +37,8 @@ from waypost.host.root_logic import (
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 from waypost.shell import Shell
+
+from actors.child_process import ChildCommand
 
 log = logging.getLogger(__name__)
 
@@ -133,9 +135,16 @@ class HostActor(Shell):
             arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
             environment=house.environment,
             output=output.write,
+            mark=self._mark(name),
             prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs)
+
+    def _mark(self, name: Deployment) -> Mark:
+        house = self._house
+        if house.isolation.mode == "namespace":
+            return NO_MARK  # nothing can leave it, and the kernel ends it whole
+        return Mark(kin(house.ports.data), house.users.get(name, 0))
 
     def _keep(self, *refs: Ref) -> None:
         self._started = [*(ref for ref in self._started if ref.is_alive()), *refs]

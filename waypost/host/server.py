@@ -18,11 +18,11 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
 from waypost.host.answers import Problem
 from waypost.host.errors import HostError, InTheWay, NotNow, NotWritable, Usage
-from waypost.host.guard import Peer, PeerRefused, admit
 from waypost.host.reach import reached
+
+from waypost.host.guard import Peer, PeerRefused, admit
 
 _BACKLOG = 64
 _AT_ONCE = 64
@@ -56,10 +56,10 @@ def bind(path: Path) -> socket.socket:
 class ApiServer:
     """Serves an application on a listening socket, from ``start`` to ``stop``."""
 
-    def __init__(self, listener: socket.socket, app: ASGIApp, children: Children) -> None:
+    def __init__(self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "") -> None:
         config = uvicorn.Config(
             app,
-            http=_protocol(children),
+            http=_protocol(children, kin),
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -107,7 +107,7 @@ def _make_way(path: Path) -> None:
     path.unlink()
 
 
-def _protocol(children: Children) -> type[asyncio.Protocol]:
+def _protocol(children: Children, kin: str) -> type[asyncio.Protocol]:
     """The protocol of uvicorn, with a look at who connects."""
 
     class PeerProtocol(H11Protocol):
@@ -116,7 +116,7 @@ def _protocol(children: Children) -> type[asyncio.Protocol]:
             # asyncio's wrapper of the socket; it has getsockopt and no more is needed
             connection = cast("socket.socket", transport.get_extra_info("socket"))
             try:
-                peer = admit(connection, children())
+                peer = admit(connection, children(), kin)
             except PeerRefused as refused:
                 self.app = _refusing(refused, http.HTTPStatus.FORBIDDEN)
                 return

@@ -46,10 +46,7 @@ def users(path: Path, names: Iterable[str], *, among: range) -> dict[str, int]:
     Raises NoUser, NotWritable.
     """
     try:
-        try:
-            known = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
-        except (FileNotFoundError, msgspec.MsgspecError):
-            known = {}  # what is lost is given anew: no file of anybody's belongs to these users
+        known = known_users(path)
         given = assign(names, known, among=among, taken=taken(), salt=str(path))
         if given != known:
             written = path.with_suffix(".new")
@@ -60,6 +57,14 @@ def users(path: Path, names: Iterable[str], *, among: range) -> dict[str, int]:
     except OSError as failure:
         raise NotWritable(str(path), failure) from failure
     return given
+
+
+def known_users(path: Path) -> dict[str, int]:
+    """Who was given which user. What is lost is given anew: no file of anybody's belongs to them. Raises OSError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, int])
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return {}
 
 
 def taken() -> frozenset[int]:

@@ -18,10 +18,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from actors.messages import BytesCame, ProcessEnded, Stalled, Written
-from ipc.spawn import Spawned
+from ipc.strays import Mark
 from waypost.acting import ActorEnded, Ref
+from waypost.host.guardian import Guardian
 from waypost.model.limits import DEFAULT
 from waypost.shell import tell
+
+from ipc import strays
+from ipc.spawn import Spawned
 
 READ = 64 * 1024
 AHEAD = 512 * 1024
@@ -115,10 +119,13 @@ class ChildWire:
 
 
 class Wires:
-    """The thread. ``unsent``: bytes that a child may leave unread."""
+    """The thread. ``unsent``: bytes that a child may leave unread; ``guardian`` is told of each child's group."""
 
-    def __init__(self, *, unsent: int = DEFAULT.unsent) -> None:
+    def __init__(self, *, unsent: int = DEFAULT.unsent, guardian: Guardian | None = None) -> None:
         self._limit = unsent
+        self._guardian = guardian
+        self._left: list[Mark] = []
+        """Marks of children that have ended and whose strays haven't been looked for."""
         self._parent: Ref | None = None
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._wake, self._woken = socket.socketpair()
@@ -197,6 +204,9 @@ class Wires:
                 if mask & selectors.EVENT_READ:
                     self._read(wire, channel)
             serving = self._obey() and serving
+            if serving or not self._children:  # at the end once for all: whoever looks for one looks at every process
+                strays.end(*self._left)
+                self._left.clear()
 
     def _obey(self) -> bool:
         """Carry out what was posted; False after a _Close."""
@@ -247,6 +257,8 @@ class Wires:
     def _adopted(self, wire: ChildWire) -> None:
         self._children[wire.spawned.pid] = wire
         self._pids = frozenset(self._children)
+        if self._guardian is not None:
+            self._guardian.watch(wire.spawned.pid)
         self._selector.register(wire.spawned.pidfd, selectors.EVENT_READ, (wire, "pidfd"))
         for channel in wire.open:
             self._watch(wire, channel)
@@ -342,6 +354,9 @@ class Wires:
         for channel in tuple(wire.open):
             self._last_words(wire, channel)
         del self._children[wire.spawned.pid]
+        if self._guardian is not None:
+            self._guardian.forget(wire.spawned.pid)
+        self._left.append(wire.spawned.mark)
         ended = _reap(wire.spawned.pidfd)
         self._pids = frozenset(self._children)
         self._selector.unregister(wire.spawned.pidfd)

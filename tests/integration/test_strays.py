@@ -1,0 +1,213 @@
+"""What a child leaves behind is found by its mark and ended, and nothing else is."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from ipc.environment import MARK, child_environment
+from ipc.errors import ReservedVariable
+from ipc.strays import NO_MARK, Mark, bears, end
+from waypost.host.datadir import DataDir
+from waypost.host.guardian import Guardian
+from waypost.host.kin import end_leftovers, kin
+
+PATIENCE = 30.0
+OURS = Mark("0123abcd.one")
+WAITS = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+FORKS = """
+import os, signal
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.environ.clear(); print(os.getpid(), flush=True); signal.pause()
+    os._exit(0)
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def clean() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def started(
+    clean: ExitStack, code: str, *, mark: str = "", option: str = "", session: bool = False, environment: bool = True
+) -> int:
+    """A process that bears a mark, or none; the pid that it says, and it is gone after the test."""
+    variable = {MARK: mark} if mark and environment else {}
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", code, *(("--mark", option) if option else ())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env={**variable, "PATH": os.defpath},
+        start_new_session=session,
+    )
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+
+    def away() -> None:
+        for each in (pid, process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        process.communicate()
+
+    clean.callback(away)
+    return pid
+
+
+def ended(pid: int) -> bool:
+    """Whether a process ends, or has ended."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([pidfd], [], [], PATIENCE)[0])
+    finally:
+        os.close(pidfd)
+
+
+def test_what_bears_a_mark_is_ended_and_nothing_else(clean: ExitStack) -> None:
+    """By its environment where it was executed, by its command line where it only forked and left its session."""
+    ours = [
+        started(clean, WAITS, mark=OURS.text),
+        started(clean, WAITS, mark=OURS.text + "/more", session=True),
+        started(clean, FORKS, option=OURS.text),
+    ]
+    others = [
+        started(clean, WAITS),
+        started(clean, WAITS, mark="0123abcd.two"),
+        started(clean, WAITS, option="x" + OURS.text),
+        started(clean, WAITS + f"  # --mark {OURS.text}"),
+    ]
+    assert all(bears(pid, OURS) for pid in ours)
+    assert end(NO_MARK) == 0
+    assert end(OURS, NO_MARK) == len(ours)
+    assert all(map(ended, ours))
+    assert not any(bears(pid, OURS) for pid in (*ours, *others))
+    assert all(Path(f"/proc/{pid}").exists() for pid in others)
+    assert end(OURS) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has children of other users")
+def test_what_runs_as_a_childs_own_user_is_its_own(clean: ExitStack) -> None:
+    """It can't lose that, whatever it does with environment, command line and session."""
+    forgets = "import os, signal; os.setresuid(71003, 71003, 71003); os.environ.clear()\n" + WAITS
+    ours, other = started(clean, forgets, session=True), started(clean, forgets.replace("71003", "71004"))
+    assert end(Mark(uid=71003)) == 1
+    assert ended(ours)
+    assert bears(other, Mark(uid=71004))
+
+
+def test_the_marks_of_two_data_directories_differ(tmp_path: Path, clean: ExitStack) -> None:
+    """A copy of one is another; a link to one is not. So no host ends what another one's children have started."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("one")
+    one, two, link = (kin(DataDir(tmp_path / name)) for name in ("one", "two", "link"))
+    assert one == link != two
+    left, others = started(clean, WAITS, mark=one + "x"), started(clean, WAITS, mark=two + "x")
+    assert end_leftovers(DataDir(tmp_path / "link")) == 1
+    assert ended(left)
+    assert bears(others, Mark(two))
+
+
+def test_no_workflow_can_ask_for_a_mark() -> None:
+    """A deployment that listed the variable would be found, and ended, as somebody else's."""
+    with pytest.raises(ReservedVariable):
+        child_environment({}, None, listed=[MARK])  # type: ignore[arg-type]  # refused before it is looked at
+
+
+# --- the guardian --------------------------------------------------------------------------------------------------
+
+
+def test_the_guardian_kills_the_groups_on_its_list_when_its_pipe_ends(clean: ExitStack) -> None:
+    """That is what the end of a host looks like; a group that was taken off the list is left alone."""
+    listed, also, forgotten = (started(clean, WAITS, session=True) for _ in range(3))
+    code = f"""
+import os
+from waypost.host.guardian import Guardian
+guardian = Guardian()
+for group in ({listed}, {forgotten}, {also}): guardian.watch(group)
+guardian.forget({forgotten})
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert ended(listed)
+    assert ended(also)
+    assert Path(f"/proc/{forgotten}").exists()
+
+
+def test_a_host_that_ends_as_it_should_kills_nothing(clean: ExitStack) -> None:
+    """The guardian is dead before its pipe is closed."""
+    listed = started(clean, WAITS, session=True)
+    guardian = Guardian()
+    guardian.watch(listed)
+    pid = guardian.pid
+    guardian.close()
+    assert pid is not None
+    assert ended(pid)
+    assert guardian.pid is None
+    assert Path(f"/proc/{listed}").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_the_guardian_is_deaf_to_whoever_ends_a_terminals_processes(number: signal.Signals) -> None:
+    """It must be the last one."""
+    guardian = Guardian()
+    try:
+        assert guardian.pid is not None
+        assert os.getsid(guardian.pid) == guardian.pid
+        guardian.watch(2**22 + 1)
+        ignored = 0
+        while not ignored & 1 << (number - 1):  # the shell has begun once it has said so
+            status = Path(f"/proc/{guardian.pid}/status").read_text()
+            ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+        os.kill(guardian.pid, number)
+        assert Path(f"/proc/{guardian.pid}/stat").read_text().rpartition(")")[2].split()[0] in {"S", "R"}
+    finally:
+        guardian.close()
+
+
+def test_a_guardian_that_was_killed_is_replaced_and_told_everything(clean: ExitStack) -> None:
+    """An out-of-memory killer takes small processes, too."""
+    first, second = (started(clean, WAITS, session=True) for _ in range(2))
+    code = f"""
+import os
+from waypost.host.guardian import Guardian
+guardian = Guardian()
+guardian.watch({first})
+before = guardian.pid
+os.kill(before, 9); os.waitid(os.P_PID, before, os.WEXITED | os.WNOWAIT)
+guardian.watch({second})
+assert guardian.pid != before
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert ended(first)
+    assert ended(second)
+
+
+def test_a_guardian_that_doesnt_listen_is_replaced_and_holds_nobody_up(clean: ExitStack) -> None:
+    """A stopped one would fill its pipe, and the one thread that serves all children would wait for it."""
+    guardian = Guardian()
+    try:
+        before = guardian.pid
+        assert before is not None
+        os.kill(before, signal.SIGSTOP)
+        for _ in range(20_000):
+            guardian.watch(2**22 + 1)
+            guardian.forget(2**22 + 1)
+            if guardian.pid != before:
+                break
+        assert guardian.pid not in {before, None}
+    finally:
+        guardian.close()

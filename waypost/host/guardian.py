@@ -1,0 +1,98 @@
+"""The last one out: a small process that kills the groups of a host's children when the host is gone, however it went.
+
+The kernel ends each child with its host, and what a child has started is in its group. The guardian is told of each
+group, on a pipe that only the host holds: the end of the pipe is the end of the host. It is a shell's loop, in a
+session of its own, deaf to every signal that can be ignored. What has left its group is found by the next start
+(`ipc.strays`).
+
+Promise: nothing that lives is killed. A group is taken off the list before its leader is reaped, so its number can't
+have become another's; and a guardian that has to be replaced is dead before its pipe is closed.
+"""
+
+import os
+import subprocess
+from contextlib import suppress
+
+SHELL = "/bin/sh"
+SCRIPT = """\
+trap '' HUP INT QUIT TERM TSTP
+groups=
+while read -r what group; do
+    kept=
+    for each in $groups; do [ "$each" = "$group" ] || kept="$kept $each"; done
+    groups=$kept
+    [ "$what" = + ] && groups="$groups $group"
+done
+for each in $groups; do kill -s KILL -- "-$each"; done 2>/dev/null
+"""
+
+
+class Guardian:
+    """Told of groups by one thread, the one that starts and ends them; ended by ``close`` once there are none."""
+
+    def __init__(self) -> None:
+        self._groups: list[int] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._begin()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def watch(self, group: int) -> None:
+        """Kill this group when the host is gone."""
+        self._groups.append(group)
+        self._say(f"+ {group}\n")
+
+    def forget(self, group: int) -> None:
+        """No more; to be called before the group's leader is reaped."""
+        with suppress(ValueError):
+            self._groups.remove(group)
+        self._say(f"- {group}\n")
+
+    def close(self) -> None:
+        """End it, with nothing killed."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdin is not None
+            self._process.stdin.close()  # not buffered: nothing is written by this
+            self._process = None
+
+    def _say(self, words: str) -> None:
+        if not self._tell(words):  # dead, or stopped for so long that its pipe is full
+            self.close()
+            self._begin()
+
+    def _begin(self) -> None:
+        with suppress(OSError):  # no process can be made now: the next word tries again
+            self._process = _started()
+        self._tell("".join(f"+ {group}\n" for group in self._groups))
+
+    def _tell(self, words: str) -> bool:
+        """Write it whole, or not at all: less than a pipe's least capacity goes at once."""
+        if self._process is None:
+            return False
+        assert self._process.stdin is not None
+        data = words.encode()
+        try:
+            return os.write(self._process.stdin.fileno(), data) == len(data)
+        except OSError:
+            return False
+
+
+def _started() -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(  # noqa: S603 - our own words
+        (SHELL, "-c", SCRIPT, "waypost-guardian"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={},
+        cwd="/",
+        bufsize=0,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    os.set_blocking(process.stdin.fileno(), False)
+    return process
