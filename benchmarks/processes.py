@@ -18,6 +18,8 @@ from pathlib import Path
 
 from waypost.host.app import Config, Host
 from waypost.host.describe import describe_all
+from waypost.host.isolation import Asked, choose
+from waypost.host.isolation_errors import NotIsolated
 from waypost.host.live import Live
 from waypost.host.offline import Offline
 from waypost.model.limits import DEFAULT
@@ -65,12 +67,12 @@ def show(name: str, values: list[float], base: float | None = None) -> None:
     print(f"{name:34} p50 {statistics.median(values):6.1f} ms   max {max(values):6.1f} ms{ratio}")
 
 
-def child(file: Path, *, run: bool = False) -> float:
+def child(file: Path, *arguments: str, run: bool = False) -> float:
     """From before the spawn to a child's ``ready``, or to the end of a first run, in ms."""
     log = MemoryLog()
     log.start(MAIL)
     begun = time.perf_counter()
-    with ScriptedHost(file, log) as host:
+    with ScriptedHost(file, log, arguments) as host:
         if run:
             host.drive()
             host.until_ended()
@@ -88,9 +90,20 @@ def two_children(file: Path) -> float:
         return (time.perf_counter() - begun) * 1e3
 
 
+def namespace(folder: Path) -> tuple[str, ...]:
+    """What puts a child into a namespace; nothing where there can't be one."""
+    try:
+        isolation = choose(Asked(mode="namespace"), data=str(folder / "data"), environment=os.environ)
+    except NotIsolated as failure:
+        print(f"no namespace: {failure}")
+        return ()
+    return isolation.arguments(str(folder))
+
+
 def starts(file: Path, count: int) -> None:
     """Start-up times, interleaved."""
     waypost = Path(sys.executable).with_name("waypost")
+    boxed = namespace(file.parent)
     contestants: dict[str, Callable[[], float]] = {
         "python -c pass": lambda: milliseconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
         "child, spawn to ready": lambda: child(file),
@@ -100,6 +113,8 @@ def starts(file: Path, count: int) -> None:
             lambda: subprocess.run([waypost, "--help"], check=True, stdout=subprocess.DEVNULL)
         ),
     }
+    if boxed:
+        contestants["child in a namespace, to ready"] = lambda: child(file, *boxed)
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(count):
         for name, act in contestants.items():
@@ -154,6 +169,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        folder.chmod(0o755)  # in a namespace of root's the child is another user
         file = folder / "flow.py"
         file.write_text(FLOW.format("x"))
         starts(file, options.count)
