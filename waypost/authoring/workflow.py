@@ -19,7 +19,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ENV = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 _LATER = {
     "timeout": "bound the work inside the step for now",
     "at_most_once": "make the step idempotent with idempotency_key() for now",
@@ -68,7 +68,7 @@ class Workflow:
         self.on_crash_loop = _one_of(name, "on_crash_loop", on_crash_loop, get_args(OnCrashLoop))
         self.env = tuple(_several("env", env))
         for variable in self.env:
-            if not _ENV.match(str(variable)):
+            if not re.match(_ENV, str(variable)):
                 raise Misdeclared(f"Workflow({name!r}): env= lists names of variables, not {variable!r}")
         self.files = tuple(map(str, _several("files", files)))
         for file in self.files:

@@ -1,20 +1,14 @@
 """One message out on one descriptor: what a child can do before it has loaded anything else, so as to say ``ready``."""
 
 import os
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from ipc.messages import Message
-
-
-class Sender(Protocol):
-    """The sending end of either channel, `ipc.control.Sender` or `ipc.events.Sender`."""
-
-    def seal(self, payload: object) -> bytes:
-        """Make the next frame."""
-        ...
+if TYPE_CHECKING:
+    from ipc import control, events
+    from ipc.messages import Message
 
 
-def send(fd: int, sender: Sender, message: Message) -> None:
+def send(fd: int, sender: "control.Sender | events.Sender", message: "Message") -> None:
     """Seal and write, waiting for room: the host always reads. Raises OSError, IpcError."""
     rest = memoryview(sender.seal(message))
     while rest:
