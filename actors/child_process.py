@@ -40,7 +40,9 @@ from actors.messages import (
     SpawnFailed,
     WakeAt,
 )
+from ipc import spawn
 from ipc.control import Sender
+from ipc.environment import Anchors, child_environment
 from ipc.errors import IpcError
 from ipc.keys import SpawnKeys, mint
 from ipc.memory import Witness
@@ -53,9 +55,6 @@ from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.shell import Shell, tell
-
-from ipc import spawn
-from ipc.environment import Anchors, child_environment
 
 
 class Wire(Protocol):

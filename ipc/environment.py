@@ -6,6 +6,7 @@ No variable is passed on because it happened to be there, and none of them is se
 from collections.abc import Collection, Mapping
 
 import msgspec
+
 from ipc.errors import BadAnchor, ReservedVariable
 from ipc.sealed import CHANNEL_ID
 from ipc.signing import key_fault

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from ipc.environment import MARK
 from ipc.errors import SpawnFailed
 from ipc.parent import CONTROL_FD, EVENTS_FD, SECRETS_FD
-from ipc.strays import NO_MARK, OPTION, Mark
-
-from ipc.environment import MARK
 from ipc.process import open_descriptors
+from ipc.strays import NO_MARK, OPTION, Mark
 
 _FIRST_FREE = 10
 _STANDARD = 3

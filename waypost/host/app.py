@@ -13,16 +13,20 @@ from types import TracebackType
 from typing import Self
 
 import pykka
+
 from actors.describing import Description
 from actors.messages import StateChanged
 from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.keys import SigningKey
+from waypost import __version__
 from waypost.acting import Ref
+from waypost.host import offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
+from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.deploying import Means, deploy_all, keys, refuse_resting
 from waypost.host.describe import Described
 from waypost.host.errors import HostError
@@ -32,18 +36,14 @@ from waypost.host.kin import end_leftovers, kin
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.messages import Begin, End
+from waypost.host.root import HostActor, House
+from waypost.host.server import ApiServer, bind
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users
+from waypost.host.wires import Wires
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell
-
-from waypost import __version__
-from waypost.host import offline
-from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
-from waypost.host.root import HostActor, House
-from waypost.host.server import ApiServer, bind
-from waypost.host.wires import Wires
 
 SWITCH = 0.0005
 """Seconds between two switches of threads: with the default of 5 ms an answer that crosses six of them is slow."""

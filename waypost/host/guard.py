@@ -5,10 +5,9 @@ import socket
 from collections.abc import Collection
 
 from ipc.errors import IpcError, ProcessGone
+from ipc.process import Peer, belongs_to, hide, peer_of
 from ipc.strays import Mark, bears
 from waypost.host.errors import HostError
-
-from ipc.process import Peer, belongs_to, hide, peer_of
 
 __all__ = ["Peer", "PeerRefused", "admit", "hide"]
 

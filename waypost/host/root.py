@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 import pykka
+
+from actors.child_process import ChildCommand
 from actors.describing import Description
 from actors.messages import WakeAt
 from actors.supervisor import SupervisorActor
@@ -37,8 +39,6 @@ from waypost.host.root_logic import (
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 from waypost.shell import Shell
-
-from actors.child_process import ChildCommand
 
 log = logging.getLogger(__name__)
 

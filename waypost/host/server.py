@@ -18,11 +18,11 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
 from waypost.host.answers import Problem
 from waypost.host.errors import HostError, InTheWay, NotNow, NotWritable, Usage
-from waypost.host.reach import reached
-
 from waypost.host.guard import Peer, PeerRefused, admit
+from waypost.host.reach import reached
 
 _BACKLOG = 64
 _AT_ONCE = 64

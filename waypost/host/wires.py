@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from actors.messages import BytesCame, ProcessEnded, Stalled, Written
+from ipc import strays
+from ipc.spawn import Spawned
 from ipc.strays import Mark
 from waypost.acting import ActorEnded, Ref
 from waypost.host.guardian import Guardian
 from waypost.model.limits import DEFAULT
 from waypost.shell import tell
-
-from ipc import strays
-from ipc.spawn import Spawned
 
 READ = 64 * 1024
 AHEAD = 512 * 1024
