@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from substrate.messages import Refused
 from substrate.operations.change import Change
 from substrate.rules.commit import Before, Ground, proposed
-from substrate.rules.judge import judge
+from substrate.rules.judge import judge_all
+from substrate.rules.plain import plain_append
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +29,10 @@ class Gate:
 
     def refuses(self, change: Change) -> BrokenRule | None:
         """The first rule that this commit would break now; None when it may be made. Raises Damaged."""
-        found = judge(self._before, proposed(change), self._ground).broken
+        commit = proposed(change)
+        if plain_append(self._before, commit, self._ground) is not None:
+            return None
+        found = judge_all(self._before, commit, self._ground).broken
         if not found:
             return None
         _log.error("%r was not committed: %s", change.subject, "; ".join(map(str, found)))

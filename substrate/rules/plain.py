@@ -74,11 +74,12 @@ def _followed(run: RunId, known: Known, recorded: tuple[Recorded, ...]) -> Known
 
 
 def _given(before: Before, state: fold.Run) -> bool:
-    return not isinstance(state, fold.Absent | fold.Ended) and state.ledger.generation == before.state.generation
+    ledger = fold.ledger(state)
+    return ledger is not None and ledger.generation == before.state.generation
 
 
 def _over(state: fold.Run, ground: Ground) -> bool:
-    if isinstance(state, fold.Absent | fold.Ended):
+    limits, ledger = ground.limits, fold.ledger(state)
+    if ledger is None:
         return False
-    limits, ledger = ground.limits, state.ledger
     return len(ledger.timers) > limits.timers or ledger.open_calls > limits.open_calls
