@@ -23,7 +23,7 @@ from substrate.unpack import read_entry
 _Written: TypeAlias = tuple[int, int]
 """Offset and size of an entry; a plain tuple, as one is made for every object."""
 
-_TREE = Kind.TREE
+_TREE, _BLOB = Kind.TREE, Kind.BLOB
 """Looked up once: on the class it costs as much as a checksum."""
 _DELTA_DEPTH = 24
 _DELTA_WORTH = 120
@@ -119,7 +119,7 @@ class Journal:
         oid = object_id(kind, data)
         if oid not in self._written:
             self._append(oid, pack.whole(kind, data, compress=compress))
-            if kind is Kind.BLOB:
+            if kind is _BLOB:
                 self._fresh[oid] = data
                 self._fresh_bytes += len(data)
         return oid
@@ -138,15 +138,19 @@ class Journal:
         if known is not None:
             # Its depth isn't known any more; as deep as may be, so that the next version stands for itself.
             return oid, Base(self.number, known[0], _DELTA_DEPTH, data)
-        at = self._offset
+        at, following = self._offset, None
         if len(data) < _DELTA_WORTH:
-            self._append(oid, pack.whole(_TREE, data))
-            return oid, None
-        if base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH:
-            self._append(oid, pack.whole(_TREE, data))
-            return oid, Base(self.number, at, 0, data)
-        self._append(oid, pack.tree_delta(base.data, data, at - base.offset))
-        return oid, Base(self.number, at, base.depth + 1, data)
+            entry = pack.whole(_TREE, data)
+        elif base is None or base.journal != self.number or base.depth >= _DELTA_DEPTH:
+            entry, following = pack.whole(_TREE, data), Base(self.number, at, 0, data)
+        else:
+            entry = pack.tree_delta(base.data, data, at - base.offset)
+            following = Base(self.number, at, base.depth + 1, data)
+        size = len(entry)  # as _append, without its call: six trees are written for every event
+        self._written[oid] = at, size
+        self._buffer.append(entry)
+        self._offset = at + size
+        return oid, following
 
     def _append(self, oid: bytes, entry: bytes) -> None:
         at = self._offset

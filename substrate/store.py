@@ -37,6 +37,8 @@ from substrate.signers import Verifier
 from substrate.trees import Trees
 from waypost.model.limits import DEFAULT, Limits
 
+_BLOB, _COMMIT = Kind.BLOB, Kind.COMMIT
+"""Looked up once: on the class it costs as much as a checksum."""
 _CREATOR = "supervisor <supervisor@deployment.waypost>"
 
 
@@ -255,7 +257,7 @@ class Store:
             if self._draft is not None:
                 # A commit is followed by this one, so it isn't the flush's last: no trailer, no signature.
                 draft = self._draft
-                self._parent = self._journals.current.add(Kind.COMMIT, draft.headers + b"\n" + draft.subject + b"\n")
+                self._parent = self._journals.current.add(_COMMIT, draft.headers + b"\n" + draft.subject + b"\n")
             date = b" %d +0000\n" % seconds(at)
             above = b"parent %s\n" % self._parent.hex().encode() if self._parent is not None else b""
             headers = b"tree %s\n%sauthor %s%scommitter %s%s" % (
@@ -280,7 +282,7 @@ class Store:
             trailer = Trailer(self.flush_number + 1, self._flush.hexdigest())
             message = head_message(draft.subject, trailer)
             signature = self._key.sign(draft.headers + b"\n" + message).replace(b"\n", b"\n ")
-            head = self._journals.current.add(Kind.COMMIT, b"%sgpgsig %s\n\n%s" % (draft.headers, signature, message))
+            head = self._journals.current.add(_COMMIT, b"%sgpgsig %s\n\n%s" % (draft.headers, signature, message))
             self._journals.current.write()
             self._draft, self._parent, self._head = None, head, head
             self.flush_number, self._hash, self._flush = trailer.number, trailer.hash, FlushHash(trailer.hash)
@@ -342,7 +344,7 @@ class Store:
     def _apply(self, puts: Mapping[str, bytes], deletes: Collection[str], changes: Changes) -> bytes:
         journal = self._journals.current
         # What only moves is an object already, perhaps in a pack: it is named again, not stored again.
-        moving = {self._trees.blob(path) for path, data in changes.items() if data is None}
+        moving = {self._trees.blob(path) for path, data in changes.items() if data is None} if deletes else ()
         for path in deletes:
             if path.endswith("/"):
                 self._trees.remove_directory(path[:-1])
@@ -351,8 +353,8 @@ class Store:
         for path, data in puts.items():
             if path in changes or deletes:
                 compress = path.endswith(".jsonl")  # then it may be long, and nothing that moves is
-                moved = object_id(Kind.BLOB, data) if moving and not compress else b""
-                oid = moved if moved in moving else journal.add(Kind.BLOB, data, compress=compress)
+                moved = object_id(_BLOB, data) if moving and not compress else b""
+                oid = moved if moved in moving else journal.add(_BLOB, data, compress=compress)
                 self._trees.put(path, oid)
         return self._trees.write(journal)
 

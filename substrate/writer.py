@@ -72,6 +72,8 @@ from waypost.model.limits import Limits
 from waypost.model.times import Now
 
 _log = logging.getLogger(__name__)
+_COMMITTED = Stage.COMMITTED
+"""Looked up once, as on the way of every append."""
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
 _SETTLE = Again(Settle())
@@ -167,7 +169,7 @@ class Writer:
                         result = Done(self._position)
                     case Refused() | Withheld():
                         result = verdict
-        if submit.stage is Stage.COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
+        if submit.stage is _COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
             yield from answered(to, result)
         else:
             # A refusal waits, too: it may rest on what is only visible, and that leaves nobody before it is durable.
