@@ -34,6 +34,7 @@ _PATH = re.compile(
 )
 _IDENTITY = re.compile(r"[^<>\x00-\x1f\x7f]*[^<>\x00-\x20\x7f.,:;'\"\\] <[^<>\x00-\x20\x7f]+>\Z")
 _LINE = re.compile(r"[^\x00-\x1f\x7f]{1,1000}\Z")
+_SUBJECT = 1000
 PATH_LIMIT = 1024
 """Characters of a whole path."""
 _DIRECTORIES = 1024
@@ -73,7 +74,8 @@ def check_identity(identity: str) -> bytes:
 
 def check_subject(subject: str) -> bytes:
     """A commit's one line, at most 1,000 characters. Raises BadObject."""
-    if not _LINE.match(subject) or subject.isspace():
+    good = 0 < len(subject) <= _SUBJECT and subject.isprintable()  # nearly always; else it is looked at more closely
+    if not (good or _LINE.match(subject)) or subject.isspace():
         raise BadObject(f"{subject[:80]!r} can't be a commit's message; expected one line without control marks")
     return subject.encode()
 
