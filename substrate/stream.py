@@ -16,12 +16,14 @@ from waypost.model.queue import Entry, Outgoing
 from waypost.model.run import Driven, Ended, Live
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True):
     """An event with its stored bytes."""
 
     event: AnyEvent
-    raw: bytes = field(repr=False)
+    raw: bytes
+
+    def __repr__(self) -> str:
+        return f"Recorded({self.event!r})"
 
 
 class Appended(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +299,8 @@ def _spoil(commit: Commit, how: str) -> Commit:
     match how:
         case "seq" | "prev":
             event = msgspec.structs.replace(first.event, **({"seq": 99} if how == "seq" else {"prev": "0" * 64}))
-            return msgspec.structs.replace(commit, recorded=(replace(first, event=event), *commit.recorded[1:]))
+            other = msgspec.structs.replace(first, event=event)
+            return msgspec.structs.replace(commit, recorded=(other, *commit.recorded[1:]))
         case "path":
             return msgspec.structs.replace(commit, puts={path.replace("/events/", "/other/"): raw, **dict(rest)})
         case "bytes":

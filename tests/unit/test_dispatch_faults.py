@@ -1,7 +1,5 @@
 """What dispatch does when something is late, withheld, dead or broken."""
 
-from dataclasses import replace
-
 import pytest
 from msgspec import structs
 
@@ -175,7 +173,7 @@ def test_a_log_that_does_not_fit_together_is_reported_and_never_guessed_at():
     assert isinstance(news, Committed)
     (fact,) = news.facts
     assert isinstance(fact, Appended)
-    gap = replace(fact.events[0], event=ev.RunPaused(seq=7, code="operator"))
+    gap = structs.replace(fact.events[0], event=ev.RunPaused(seq=7, code="operator"))
     with pytest.raises(LogUnreadable):
         bench.tell(structs.replace(news, facts=(structs.replace(fact, events=(gap,)),)))
 

@@ -134,7 +134,7 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             return _step_started(now, event)
         case ev.StepCompleted():
             _open_step(now, event)
-            return _copy(now, steps=_without(now.steps, event.call), drive=event.seq, attempts=0)
+            return _copy(now, seq=event.seq, steps=_without(now.steps, event.call), drive=event.seq, attempts=0)
         case ev.RunStarted():
             raise Illegal("phase", event, "the run has begun already")
         case ev.RunUnpaused():
@@ -232,6 +232,7 @@ def _step_started(now: Ledger, event: ev.StepStarted) -> Ledger:
         expect(not waits, "timer", event, f"{event.call} waits for its timer")
     return _copy(
         now,
+        seq=event.seq,
         steps={**now.steps, event.call: OpenStep(event.step, event.attempt, event.arguments, event.at)},
         retries=_without(now.retries, event.call),
     )

@@ -5,7 +5,6 @@ and every reader calls it again. One class per state; what is open lives in the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -37,27 +36,23 @@ __all__ = [
 _copy = msgspec.structs.replace
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(msgspec.Struct, frozen=True):
     """No event yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Driven:
+class Driven(msgspec.Struct, frozen=True):
     """The code has something to do: a new child is given this run at once."""
 
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(msgspec.Struct, frozen=True):
     """The code waits for something outside; a new child is given this run when that comes."""
 
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(msgspec.Struct, frozen=True):
     """The run waits for an operator. Results of calls under way are still taken."""
 
     ledger: Ledger
@@ -65,21 +60,21 @@ class Paused:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """Nothing may follow. ``outcome`` is ``completed``, ``failed`` or ``cancelled``."""
 
     run: RunId
     seq: int
     outcome: str
     started: ev.RunStarted
-    unsent: Mapping[int, CallId] = field(default_factory=dict)
+    unsent: Mapping[int, CallId] = msgspec.field(default_factory=dict)
     sent: frozenset[str] = frozenset()
     received: tuple[str, ...] = ()
 
 
 Live: TypeAlias = Driven | Parked | Paused
 Run: TypeAlias = Absent | Live | Ended
+_WITHOUT = (Absent, Ended)
 
 
 def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Live | Ended:
@@ -101,7 +96,7 @@ def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Live | Ended:
 
 def ledger(run: Run) -> Ledger | None:
     """The ledger of a live run; None when it is absent or ended."""
-    return None if isinstance(run, Absent | Ended) else run.ledger
+    return None if isinstance(run, _WITHOUT) else run.ledger
 
 
 def outcome(event: ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> str:
@@ -142,7 +137,7 @@ def _after_the_end(run: Ended, event: ev.AnyEvent) -> Ended:
     if not isinstance(event, ev.MailSent | ev.MailFailed):
         raise Illegal("terminal", event, f"the run has {run.outcome}")
     expect(event.seq == run.seq + 1, "sequence", event, f"seq {run.seq + 1} comes next")
-    return replace(run, seq=event.seq, unsent=sent(run.unsent, event))
+    return _copy(run, seq=event.seq, unsent=sent(run.unsent, event))
 
 
 def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
@@ -166,7 +161,7 @@ def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
         case _:
             raise Illegal("paused", event, f"the run is paused ({run.code})")
     after = _settle(run.ledger, event)
-    return after if isinstance(after, Ended) else replace(run, ledger=after.ledger)
+    return after if isinstance(after, Ended) else _copy(run, ledger=after.ledger)
 
 
 def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | Ended:
@@ -176,7 +171,9 @@ def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | En
         else:  # of the two that race, the one that was recorded first has won
             expect(before.cancel is None, "cancelling", event, "the run is being cancelled")
         return Ended(before.run, event.seq, outcome(event), before.started, before.unsent, before.sent, before.received)
-    after = _copy(apply(before, event), seq=event.seq)
+    after = apply(before, event)
+    if after.seq != event.seq:
+        after = _copy(after, seq=event.seq)
     if isinstance(event, ev.RunPaused):
         return Paused(after, event.code, event.detail)
     if not parked(after):
