@@ -11,7 +11,7 @@ import msgspec
 
 from ipc import sealed, signing
 from ipc.errors import BadKey, Malformed, NotReady, PeerError
-from ipc.messages import Ready
+from ipc.ready import Ready
 from ipc.sealed import Bounds, Direction, Ended, Lane
 from waypost import ed25519
 from waypost.ed25519 import PrivateKey

@@ -10,32 +10,16 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ipc.ready import Count, Hex64, Text
+from ipc.ready import Message as Message  # noqa: PLC0414 - whoever wants messages finds all of them here
+from ipc.ready import Ready as Ready  # noqa: PLC0414 - the same
+
 RunName = Annotated[str, msgspec.Meta(max_length=64)]
 CallName = Annotated[str, msgspec.Meta(max_length=512)]
-Hex64 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
-Text = Annotated[str, msgspec.Meta(max_length=262_144)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Key = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
-
-
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="t"):
-    """Base of everything that crosses the border."""
 
 
 # --- child to host, control channel -------------------------------------------------------------------------------
-
-
-class Ready(Message, frozen=True, kw_only=True, omit_defaults=True, tag="ready"):
-    """First frame of a child: its public key (which verifies this very frame) and what code it loaded.
-
-    ``error`` instead of a code hash: the workflow file doesn't load; runs are paused as ``code-missing``.
-    """
-
-    key: Key
-    pid: Count
-    code: Hex64 | UnsetType = UNSET
-    error: Text | UnsetType = UNSET
 
 
 class AppendRequest(Message, frozen=True, kw_only=True, tag="append.request"):

@@ -124,8 +124,8 @@ def _load_msgspec() -> None:
 
 def _introduced(options: Options, sender: "Sender", key: bytes) -> "Workflow | None":
     """Load the user's file and say ``ready``, with what became of it."""
-    from ipc.messages import Ready
     from ipc.parent import CONTROL_FD
+    from ipc.ready import Ready
     from waypost.child.errors import Changed, NotLoadable
     from waypost.child.load import Place, load
     from waypost.child.sending import send

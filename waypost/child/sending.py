@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ipc import control, events
-    from ipc.messages import Message
+    from ipc.ready import Message
 
 
 def send(fd: int, sender: "control.Sender | events.Sender", message: "Message") -> None:
