@@ -1,0 +1,201 @@
+"""Deploying dies at every point of the disk, or the disk fails there: next runs the old code or the new, whole."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from actors.messages import DeploymentSpec
+from ipc.secret import Secret
+from substrate.disk import Disk
+from substrate.errors import SubstrateError
+from substrate.fsck import Looked, fsck
+from substrate.keys import SigningKey
+from substrate.reader import Reader
+from substrate.store import Store
+from waypost.host.code_errors import CodeGone, NothingDeployed
+from waypost.host.datadir import DataDir, lay_out
+from waypost.host.deployed import deployed_here, keep_whole, records
+from waypost.host.deploying import Means, deploy, deploy_all, deploy_alone
+from waypost.host.describe import Described
+from waypost.host.errors import HostError, HostRuns, NotWritable, Taken
+from waypost.host.lock import HostLock
+from waypost.host.materialise import is_whole
+from waypost.model.code import deployed
+from waypost.model.declaration import Declared
+from waypost.model.ids import deployment
+from waypost.model.times import Now
+from waypost.testing.clock import START
+from waypost.testing.disks import Died, DyingDisk, FailingDisk
+from waypost.testing.stores import fsck as git_fsck
+
+KEY = SigningKey.generate()
+OLD = {"echo.py": b"old", "data/two words.txt": b"data"}
+NEW = {"echo.py": b"new", "data/two words.txt": b"data"}
+
+
+def described(files: dict[str, bytes], name: str = "echo", address: str = "echo@example.com") -> Described:
+    """These files as a deployment."""
+    record = deployed(files, root="", module="echo", declared=Declared(name=name, address=address))
+    spec = DeploymentSpec(
+        name=deployment(name),
+        address=address,
+        definition=record.definition,
+        code=record.tree,
+        file="echo.py",
+        steps=(),
+        mail_to=(),
+        runs="thread",
+        env=(),
+        python="3",
+        waypost="0",
+    )
+    return Described(spec, record, "thread", files)
+
+
+def means(folder: Path, disk: Disk | None = None) -> Means:
+    """A data directory to deploy into."""
+    data = DataDir(folder)
+    folder.mkdir(exist_ok=True)
+    lay_out(data)
+    return Means(data=data, key=KEY, mail_key=Secret(b"k" * 32), disk=disk or Disk(), now=Now(START, 0.0))
+
+
+def check(folder: Path, *either: Described) -> None:
+    """The repository is sound, and has one of these, whole, or nothing yet; the same command again deploys."""
+    data = DataDir(folder)
+    if data.repo("echo").exists():
+        reader = Reader.open(data.repo("echo"), KEY.public)
+        record = reader.deployed()
+        assert record in [None, *(one.record for one in either)]
+        if record is not None:
+            assert reader.code(record.tree) in [one.files for one in either]
+    wanted = described(NEW)
+    deploy(means(folder), wanted)
+    assert dict(records(data, KEY.public)) == {"echo": wanted.record}
+    assert Reader.open(data.repo("echo"), KEY.public).code(wanted.record.tree) == NEW
+    assert list(fsck(data.repo("echo"), Looked(), key=KEY.public)) == []
+    Store.open(data.repo("echo"), key=KEY).close()  # what was durable and no more is on the branch now
+    assert git_fsck(data.repo("echo")) == ""
+
+
+def points(folder: Path, template: Path | None) -> int:
+    """How many points deploying passes."""
+    disk = Disk()
+    if template is not None:
+        shutil.copytree(template, folder)
+    deploy(means(folder, disk), described(NEW))
+    return disk.points
+
+
+@pytest.fixture(name="template", scope="module")
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("deploy") / "data"
+    assert deploy(means(folder), described(OLD))
+    return folder
+
+
+Make = Callable[[int], Disk]
+FAULTS: dict[str, Make] = {
+    "dies": DyingDisk,
+    "dies half-way": lambda at: DyingDisk(at, half=True),
+    "is full": lambda at: FailingDisk(at, errno.ENOSPC),
+    "fails": lambda at: FailingDisk(at, errno.EIO),
+}
+
+
+def try_all(folder: Path, known: Path | None, make: Make, step: int) -> None:
+    """Deploy with a fault at each point, or at each so many-th, beginning with the last one."""
+    for at in range(points(folder / "count", known), 0, -step):
+        place = folder / f"{at}"
+        if known is not None:
+            shutil.copytree(known, place)
+        with suppress(Died, SubstrateError, HostError):
+            deploy(means(place, make(at)), described(NEW))
+        check(place, described(OLD), described(NEW))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+def test_a_deployment_is_there_or_isnt(tmp_path: Path, template: Path, *, again: bool) -> None:
+    """One commit has the tree and its record: no run ever begins on half of one."""
+    try_all(tmp_path, template if again else None, FAULTS["dies half-way"], 17)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_deployment_is_there_or_isnt_at_any_point(tmp_path: Path, template: Path, fault: str, *, again: bool) -> None:
+    """The same at each of them, with each fault."""
+    try_all(tmp_path, template if again else None, FAULTS[fault], 1)
+
+
+def test_a_repository_that_cannot_be_opened_is_left_to_its_supervisor(tmp_path: Path, template: Path) -> None:
+    """Its neighbours are deployed all the same."""
+    folder = tmp_path / "data"
+    shutil.copytree(template, folder)
+    (folder / "repos/echo.git/refs/heads/log").write_text("0" * 40 + "\n")
+    other = described(OLD, "other", "other@example.com")
+    used = deploy_all(means(folder), (described(NEW), other))
+    assert [one.spec.name for one in used] == ["echo", "other"]
+    assert Reader.open(DataDir(folder).repo("other"), KEY.public).deployed() == other.record
+    assert all(is_whole(folder / "code" / one.record.tree) for one in used)
+    assert not any(one.files for one in used)
+
+
+def test_a_full_disk_is_told_and_not_taken_for_a_repository_that_is_lost(tmp_path: Path, template: Path) -> None:
+    """Else children would run code that is in no history."""
+    folder = tmp_path / "data"
+    shutil.copytree(template, folder)
+    raised: set[type] = set()
+    for at in range(1, points(tmp_path / "count", template) + 1, 9):
+        try:
+            deploy_all(means(folder, FailingDisk(at, errno.ENOSPC)), (described(NEW),))
+        except HostError as failure:
+            raised.add(type(failure))
+    assert NotWritable in raised
+
+
+def test_a_tree_is_made_anew_from_the_repository_or_left(tmp_path: Path, template: Path) -> None:
+    """What can't be made is said in the log; the child refuses the rest."""
+    folder = tmp_path / "data"
+    shutil.copytree(template, folder)
+    data, tree = DataDir(folder), described(OLD).record.tree
+    keep_whole(data, "echo", tree, KEY.public)
+    assert is_whole(data.code / tree)
+    shutil.rmtree(data.repo("echo"))
+    shutil.rmtree(data.code)
+    keep_whole(data, "echo", tree, KEY.public)
+    assert not data.code.exists()
+
+
+def test_deploying_needs_the_data_directory_alone(tmp_path: Path) -> None:
+    """A host has the one writer of each repository; an address has one deployment."""
+    folder = tmp_path / "data"
+    assert deploy_alone(folder, described(OLD), command=("x",))
+    assert not deploy_alone(folder, described(OLD), command=("x",))
+    with pytest.raises(Taken, match="echo@example"):
+        deploy_alone(folder, described(OLD, "other"), command=("x",))
+    with HostLock.take(DataDir(folder).lock, command=("x",), since="now"), pytest.raises(HostRuns):
+        deploy_alone(folder, described(NEW), command=("x",))
+
+
+def test_what_is_deployed_must_be_what_it_says(tmp_path: Path) -> None:
+    """The workflow in it is looked at again, as a file is: another Python may have another answer."""
+    folder = tmp_path / "data"
+    deploy_alone(folder, described(OLD), command=("x",))
+    with pytest.raises(HostError, match="echo"):
+        deployed_here(DataDir(folder), timeout=30, environment={})
+    flow = "from waypost import Workflow\nw = Workflow('{}', address='echo@example.com')\n@w.run\ndef f(): ...\n"
+    deploy_alone(folder, described({"echo.py": flow.format("else").encode()}), command=("x",))
+    with pytest.raises(CodeGone, match="it says that it is 'else'"):
+        deployed_here(DataDir(folder), timeout=30, environment={})
+    deploy_alone(folder, described({"echo.py": flow.format("echo").encode()}), command=("x",))
+    (found,) = deployed_here(DataDir(folder), timeout=30, environment={})
+    assert found.spec.name == "echo"
+    deploy_alone(tmp_path / "empty", described(OLD), command=("x",))
+    shutil.rmtree(DataDir(tmp_path / "empty").repo("echo"))
+    with pytest.raises(NothingDeployed):
+        deployed_here(DataDir(tmp_path / "empty"), timeout=30, environment={})
