@@ -11,6 +11,7 @@ BeginGeneration puts claims back.
     dispatch_queue     the errand: claim, take up, put back
     dispatch_session   the session: resume, start, feed, follow
     dispatch_suspects  who is resumed alone, and when
+    dispatch_grace     how long a cancelled run has to end by itself
     dispatch_exits     an exit that is counted against those that were driven
     dispatch_draining  who is let go of, and who is still at work
     dispatch_turn      one message being worked on
@@ -23,7 +24,14 @@ from typing import TypeAlias, assert_never
 from actors.draining import Quiesce, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
-from actors.logic import dispatch_draining, dispatch_exits, dispatch_queue, dispatch_session, dispatch_suspects
+from actors.logic import (
+    dispatch_draining,
+    dispatch_exits,
+    dispatch_grace,
+    dispatch_queue,
+    dispatch_session,
+    dispatch_suspects,
+)
 from actors.logic.dispatch_book import Book
 from actors.logic.dispatch_card import (
     ABSENT,
@@ -35,6 +43,7 @@ from actors.logic.dispatch_card import (
     Child,
     Counting,
     Free,
+    Grace,
     Later,
     NoChild,
     Postponed,
@@ -86,6 +95,9 @@ class Open:
     ahead: RunId | None = None
     alarm: int | None = None
     patience: int | None = None
+    graces: Mapping[RunId, Grace] = field(default_factory=dict)
+    """The runs that are being cancelled, and how long each has."""
+    grace: tuple[int, float] | None = None
 
 
 State: TypeAlias = Unopened | Open
@@ -95,7 +107,7 @@ def advance(state: State, message: DispatchMessage, now: Now) -> Next[State]:
     """The next state and what is to be done. Raises OutOfTurn and LogUnreadable, and then nothing has changed."""
     match state:
         case Unopened():
-            return _unopened(state, message)
+            return _unopened(state, message, now)
         case Open():
             work = _Work(state, now)
             work.take(message)
@@ -104,13 +116,13 @@ def advance(state: State, message: DispatchMessage, now: Now) -> Next[State]:
             assert_never(state)
 
 
-def _unopened(state: Unopened, message: DispatchMessage) -> Next[State]:
+def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State]:
     match message:
         case Snapshot():
             book = Book.of(message)
             # Should a run have been given to the child that is to come, then not before all of this is durable.
             fresh = {run.ledger.run: message.position for run in message.runs}
-            return Next(
+            work = _Work(
                 Open(
                     desk=state.desk,
                     repository=message.repository,
@@ -119,8 +131,11 @@ def _unopened(state: Unopened, message: DispatchMessage) -> Next[State]:
                     cards=book.cards,
                     homes=book.homes,
                     fresh=fresh,
-                )
+                ),
+                now,
             )
+            work.begin(message)
+            return work.done()
         case GenerationDown(generation=generation, unexpected=unexpected):  # it was given nothing
             counted = ToSupervisor(ExitCounted(generation=generation, runs=()))
             return Next(state, (counted,) if unexpected else ())
@@ -153,7 +168,14 @@ class _Work:
             ahead=state.ahead,
             alarm=state.alarm,
             patience=state.patience,
+            graces=dict(state.graces),
+            grace=state.grace,
         )
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """What was under way when there was no dispatch."""
+        dispatch_grace.begin(snapshot.runs, self._turn)
+        dispatch_grace.look(self._cards, self._turn)
 
     def take(self, message: DispatchMessage) -> None:
         """Fold the message in, and settle what it may have changed."""
@@ -200,6 +222,8 @@ class _Work:
             ahead=turn.ahead,
             alarm=turn.alarm,
             patience=turn.patience,
+            graces=turn.graces,
+            grace=turn.grace,
         )
         return Next(following, tuple(turn.effects))
 
@@ -214,6 +238,8 @@ class _Work:
         child = self._turn.child
         if isinstance(child, Counting) and child.correlation == message.correlation:
             self._turn.child = dispatch_exits.answered(child, message.result, self._turn)
+            return ()
+        if dispatch_grace.answered(message.correlation, message.result, self._turn):
             return ()
         run = self._turn.asked.pop(message.correlation, None)
         card = None if run is None else self._cards.get(run)
@@ -275,6 +301,10 @@ class _Work:
         if message.token == turn.patience:
             turn.patience = None
             return ()
+        if turn.grace is not None and message.token == turn.grace[0]:
+            turn.grace = None
+            dispatch_grace.woken(turn)
+            return ()
         if message.token != turn.alarm:
             return ()
         turn.alarm = None
@@ -294,6 +324,7 @@ class _Work:
             self._settle_one(run)
         while (suspect := dispatch_suspects.let_in(self._cards, self._turn)) is not None:
             self._settle_one(suspect)
+        dispatch_grace.look(self._cards, self._turn)
 
     def _settle_one(self, run: RunId) -> None:
         card = self._cards.get(run)

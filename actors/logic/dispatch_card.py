@@ -198,6 +198,19 @@ GIVEN = (Feeding, Full, Live)
 """Sessions in which ``run.start`` has been sent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """The time that a cancelled run has to end by itself: ``until`` when (monotonic seconds).
+
+    ``told``: whether its child was told, so that this is the second time it was given.
+    """
+
+    until: float
+    told: bool = False
+    asked: int | None = None
+    """Correlation of the end that was asked for."""
+
+
 # --- the card -------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.effects import Ask, ToSupervisor
-from actors.logic.dispatch_card import Child, Trial, Up, Waning
+from actors.logic.dispatch_card import Child, Grace, Trial, Up, Waning
 from actors.messages import NewsOfDispatch, Send, WakeAt, Woken
 from ipc.messages import ToChild
 from substrate.messages import Operation, Question, Stage, Start
@@ -54,6 +54,10 @@ class Turn:
     """Token of the wake-up that is under way, for what couldn't be written."""
     patience: int | None
     """Token of the wake-up that is under way, for the suspects."""
+    graces: dict[RunId, Grace]
+    """The runs that are being cancelled, and how long each has."""
+    grace: tuple[int, float] | None
+    """Token of the wake-up that is under way for those, and its time."""
     effects: list[Any] = field(default_factory=list)
 
     def ask(self, run: RunId, what: Operation | Question, stage: Stage = Stage.COMMITTED) -> int:
@@ -91,6 +95,13 @@ class Turn:
             self.counter += 1
             self.patience = self.counter
             self.effects.append(WakeAt(Woken(self.patience), mono=mono))
+
+    def wake_for_grace(self, mono: float) -> None:
+        """See to it that the runs that are being cancelled are looked at by then."""
+        if self.grace is None or mono < self.grace[1]:
+            self.counter += 1
+            self.grace = (self.counter, mono)
+            self.effects.append(WakeAt(Woken(self.counter), mono=mono))
 
     def admits(self, suspect: RunId) -> bool:
         """Whether this suspect may be resumed now; otherwise it is remembered for its turn."""

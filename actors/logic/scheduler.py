@@ -48,6 +48,7 @@ _TURNS = (
     | ev.SignalAwaitAbandoned
     | ev.RunCompleted
     | ev.RunFailed
+    | ev.RunCancelled
 )
 """Events that may change which deadlines a run has."""
 _BEGINNING = Deadline(-1, RunId(""), CallId(""), "")

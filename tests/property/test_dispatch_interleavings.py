@@ -24,6 +24,7 @@ from substrate.messages import (
     Append,
     Appended,
     BeginGeneration,
+    Cancel,
     Claim,
     Consumed,
     Done,
@@ -256,7 +257,8 @@ class World:
             case 3 | 4:
                 what = Append(by=by, run=run, events=(ev.StepStarted(call=n, step="pay", arguments=HASH),))
             case 5:
-                what = Append(by=by, run=run, events=(ev.RunCompleted(result=ev.Value(inline=b"1")),))  # type: ignore[arg-type]  # as above
+                end: ev.AnyEvent = ev.RunCompleted(result=ev.Value(inline=b"1"))  # type: ignore[arg-type]  # as above
+                what = Append(by=by, run=run, events=(end if ledger.cancel is None else ev.RunCancelled(),))
             case _ if ledger.waits:
                 what = Append(by=by, run=run, events=(ev.SignalAwaitAbandoned(call=next(iter(ledger.waits))),))
             case _:
@@ -264,11 +266,13 @@ class World:
         self.to_substrate.append((what, None))
 
     def operate(self, choice: int) -> None:
-        """An operator pauses a run, or lets it go on."""
+        """An operator pauses a run, lets it go on, or cancels it."""
         live = list(self.paper.live())
         if live:
             run = live[choice % len(live)]
-            what = Unpause(run=run, by="me") if choice % 2 else Pause(run=run, code="operator", detail="")
+            what: Any = Unpause(run=run, by="me") if choice % 2 else Pause(run=run, code="operator", detail="")
+            if choice % 5 == 0:
+                what = Cancel(run=run, reason="enough", origin="supervisor-operator", by="me")
             self.to_substrate.append((what, None))
 
     def credit(self, choice: int) -> None:
@@ -356,7 +360,10 @@ def at_rest(world: World) -> None:
     paper, state = world.paper, world.dispatch
     assert isinstance(state, Open)
     assert all(count == 1 for count in world.taken.values()), "a mail was consumed twice"
+    assert not state.graces, "a cancelled run has time for ever"
     for run, known in paper.live().items():
+        ledger = fold.ledger(known.run)
+        assert ledger is None or ledger.cancel is None, "it was cancelled, and goes on"
         card = state.cards.get(run)
         if card is not None or isinstance(known.run, fold.Driven):
             assert card is not None
@@ -402,7 +409,7 @@ def exits_add_up(run: RunId, log: list[ev.AnyEvent]) -> None:
                 assert event.attempt == count
                 after = log[at + 1 : at + 1 + max(1, len(steps))]
                 failed = [each for each in after if isinstance(each, ev.StepFailed)]
-                poison = [each for each in after if isinstance(each, ev.RunPaused) and each.code == "poison"]
+                poison = [each for each in after if _set_aside(each)]
                 assert len(failed) == (len(steps) if count == LIMITS.attempts else 0)
                 assert bool(poison) == (count > LIMITS.attempts or (count == LIMITS.attempts and not steps))
             case ev.StepFailed():
@@ -417,6 +424,17 @@ def exits_add_up(run: RunId, log: list[ev.AnyEvent]) -> None:
             case _:
                 pass
         count = 0 if isinstance(state, fold.Parked) else count
+
+
+def _set_aside(event: ev.AnyEvent) -> bool:
+    """A run that is being cancelled isn't set aside for somebody to look at: it ends."""
+    match event:
+        case ev.RunPaused(code="poison"):
+            return True
+        case ev.RunCancelled(code="not-run"):
+            return True
+        case _:
+            return False
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(10, 500), runs=st.sampled_from(["thread", "deployment"]))

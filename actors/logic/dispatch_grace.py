@@ -1,0 +1,87 @@
+"""How long a cancelled run has to clean up and end by itself: then it is ended here, whatever its code is at.
+
+The time counts from when the cancellation is known here, and once more, in full, from when the child was told. So a
+child that comes late is given its time, and a child that never comes, or a clean-up that never ends, holds up nobody.
+What then still works in the child is ended with it, and no run is charged for that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from actors.logic.dispatch_card import Card, Grace, Live
+from actors.logic.dispatch_turn import Turn
+from substrate.messages import Append, Appended, Result, Stage, Supervisor, Withheld
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import RunId
+from waypost.model.ledger import Ledger
+
+
+def begin(runs: tuple[fold.Driven, ...], turn: Turn) -> None:
+    """At the start: the runs that were being cancelled when there was no dispatch."""
+    for run in runs:
+        _note(run.ledger, turn)
+
+
+def note(fact: Appended, turn: Turn) -> None:
+    """A run has moved: its time begins, or it needs none any more."""
+    ledger = fold.ledger(fact.state)
+    if ledger is None:
+        turn.graces.pop(fact.run, None)
+    else:
+        _note(ledger, turn)
+
+
+def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
+    """Begin the time anew of those whose child has just been told; see to it that there is a wake-up."""
+    for run, grace in turn.graces.items():
+        card = cards.get(run)
+        if not grace.told and card is not None and _told(card):
+            turn.graces[run] = replace(grace, told=True, until=_later(turn))
+    waiting = [grace.until for grace in turn.graces.values() if grace.asked is None]
+    if waiting:
+        turn.wake_for_grace(min(waiting))
+
+
+def woken(turn: Turn) -> None:
+    """End the runs whose time is up."""
+    for run, grace in turn.graces.items():
+        if grace.asked is None and grace.until <= turn.now.mono:
+            end = ev.RunCancelled(code="past-grace", detail=_words(grace, turn))
+            append = Append(by=Supervisor(), run=run, events=(end,))
+            turn.graces[run] = replace(grace, asked=turn.ask_for_all(append, Stage.COMMITTED))
+
+
+def answered(correlation: int, result: Result, turn: Turn) -> bool:
+    """Whether this is the answer to an end that was asked for; that it is so comes by the stream."""
+    run = next((run for run, grace in turn.graces.items() if grace.asked == correlation), None)
+    if run is None:
+        return False
+    if isinstance(result, Withheld):
+        later = turn.now.mono + turn.desk.limits.backoff_first
+        turn.graces[run] = replace(turn.graces[run], asked=None, until=later)
+    return True
+
+
+def _note(ledger: Ledger, turn: Turn) -> None:
+    if ledger.cancel is not None and ledger.run not in turn.graces:
+        turn.graces[ledger.run] = Grace(_later(turn))
+
+
+def _told(card: Card) -> bool:
+    match card:
+        case Card(run=fold.Driven(ledger), session=Live(sent)) if ledger.cancel is not None:
+            return sent >= ledger.cancel.seq
+        case _:
+            return False
+
+
+def _later(turn: Turn) -> float:
+    return turn.now.mono + turn.desk.limits.cancel_grace
+
+
+def _words(grace: Grace, turn: Turn) -> str:
+    seconds = f"{turn.desk.limits.cancel_grace:g} s"
+    if grace.told:
+        return f"its code had not ended {seconds} after it was told"
+    return f"no process took it up within {seconds}, so its code could not clean up"
