@@ -24,6 +24,7 @@ MAY_BE_SET = {
     "actor_failures": "failures of the host's own parts within `actor_window` that take a deployment down",
     "actor_window": "in which these count",
     "attempts": "exits after which the run, or mail, that may be the reason is set aside",
+    "cancel_grace": "for a cancelled run to clean up, from when its code was told",
     "log_bytes": "of what a process writes, before the file is turned over",
 }
 """Name and meaning. Whole numbers count, the others are seconds."""

@@ -8,7 +8,7 @@ import http.client
 import socket
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -55,9 +55,12 @@ class Client:
         asked = "&".join(f"{name}={value}" for name, value in query.items())
         return self._answer(kind, "GET", _path(path) + (f"?{asked}" if asked else ""), None, "")
 
-    def post(self, kind: type[A], *path: str, body: bytes = b"", content_type: str = "application/json") -> A:
+    def post(
+        self, kind: type[A], *path: str, body: bytes = b"", content_type: str = "application/json", **query: str
+    ) -> A:
         """Have something done; when it returns, it is durable."""
-        return self._answer(kind, "POST", _path(path), body, content_type)
+        asked = f"?{urlencode(query)}" if query else ""
+        return self._answer(kind, "POST", f"{_path(path)}{asked}", body, content_type)
 
     def _answer(self, kind: type[A], method: str, path: str, body: bytes | None, content_type: str) -> A:
         connection = _Connection(self._path, self._timeout)

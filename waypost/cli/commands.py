@@ -152,6 +152,34 @@ def resume(
 
 
 @app.command()
+def cancel(
+    run: Run,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded.")],
+    data: Data = None,
+) -> int:
+    """Ask for a run's end; its code may clean up first."""
+    from waypost.cli import steering
+
+    return steering.cancel(run, reason, data)
+
+
+@app.command(name="signal")
+def signal_(
+    run: Run,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the run waits for, or will: signal(NAME).")],
+    identity: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--id", metavar="ID", help="The signal's identity: sent twice, it is received once."),
+    ] = None,
+    data: Data = None,
+) -> int:
+    """Send a run the JSON on standard input, under a name."""
+    from waypost.cli import steering
+
+    return steering.signal(run, name, identity, data)
+
+
+@app.command()
 def reset(deployment: Deployment, data: Data = None) -> int:
     """Let a deployment that was crash-looping have a process again."""
     from waypost.cli import writing

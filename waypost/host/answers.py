@@ -223,6 +223,26 @@ class Resumed(Answer, frozen=True, kw_only=True):
     by: str
 
 
+class CancelAsked(Answer, frozen=True, kw_only=True):
+    """A run's end was asked for, durably: by this request (``fresh``), or before it, by whom and when."""
+
+    run: str
+    fresh: bool
+    at: str
+    origin: str
+    by: str
+
+
+class Signalled(Answer, frozen=True, kw_only=True):
+    """A signal is recorded, durably. ``outcome`` as of ``substrate.messages.SignalTaken``."""
+
+    run: str
+    name: str
+    id: str
+    outcome: str
+    call: str | None = None
+
+
 class DeploymentResumed(Answer, frozen=True, kw_only=True):
     """A held deployment goes on."""
 

@@ -22,11 +22,13 @@ from substrate.errors import SubstrateError
 from waypost.host import queued, source
 from waypost.host.answers import Answer, Problem, Status, Verified
 from waypost.host.bodies import Bodies
-from waypost.host.errors import HostError, RefusedByRule, TooLarge, Usage
+from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
 from waypost.model.errors import Invalid, WaypostError
+from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.limits import Limits
+from waypost.model.signals import payload, signal_name
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +60,12 @@ class Decided(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comment: str = ""
 
 
+class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST runs/{id}/cancel``."""
+
+    reason: str
+
+
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part."""
 
@@ -84,6 +92,8 @@ class Api:
                 _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
                 _route("/v1/runs/{run}/answer", self.answer, "POST"),
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
+                _route("/v1/runs/{run}/cancel", self.cancel, "POST"),
+                _route("/v1/runs/{run}/signals/{name:path}", self.signal, "POST"),
                 _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
                 _route("/v1/deployments/{name}/reset", self.reset_deployment, "POST"),
                 _route("/v1/deployments/{name}/seal", self.seal, "POST"),
@@ -154,6 +164,27 @@ class Api:
         """Let a paused run go on, as the operator."""
         async with self._bodies.whole(request, SMALL, "the request"):
             return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
+
+    async def cancel(self, request: Request) -> Answer:
+        """Ask for a run's end, as the operator, or as an administrator, whichever the kernel says."""
+        async with self._bodies.whole(request, SMALL, "the request") as raw:
+            reason = _decoded(raw, Wish).reason.strip()
+        if not reason or len(reason.encode()) > COMMENT:
+            raise Usage(f"a reason is some text of at most {COMMENT} bytes: it is recorded")
+        origin: Origin = "hub-admin" if request.scope["waypost.admin"] else "supervisor-operator"
+        user = request.scope["waypost.user"]
+        return await in_thread(self._live.cancel, request.path_params["run"], reason, origin, user)
+
+    async def signal(self, request: Request) -> Answer:
+        """Send a run a named signal; its body is the payload, a JSON value; ``?id=`` is its identity."""
+        name = signal_name(request.path_params["name"])
+        identity = signal_name(request.query_params.get("id", ""), "a signal's identity (?id=)")
+        async with self._bodies.whole(request, self._limits.signal, "the payload") as raw:
+            try:
+                value = payload(raw)
+            except Invalid as bad:
+                raise BadPayload(bad.message) from None
+            return await in_thread(self._live.signal, request.path_params["run"], name, identity, value)
 
     async def resume_deployment(self, request: Request) -> Answer:
         """Let a held deployment go on, as the operator."""

@@ -247,6 +247,16 @@ class MalformedMail(HostError):
         self.why = why
 
 
+class BadPayload(HostError):
+    """Refused at the door."""
+
+    code = "malformed"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"not accepted: {why}", hint='write a value such as {"paid": true}, or null')
+        self.why = why
+
+
 class TooLarge(HostError):
     """More bytes than are taken at once."""
 

@@ -13,6 +13,8 @@ from actors.messages import Forward
 from substrate.messages import (
     Accepted,
     Answer,
+    Cancel,
+    CancelTaken,
     Done,
     Kept,
     LogPage,
@@ -30,12 +32,15 @@ from substrate.messages import (
     ResetDeployment,
     ResumeDeployment,
     RunLine,
+    Signal,
+    SignalTaken,
     Unpause,
     Withheld,
 )
 from waypost.acting import Ref
 from waypost.host.answers import (
     Answered,
+    CancelAsked,
     ChildExit,
     DeploymentReset,
     DeploymentResumed,
@@ -45,6 +50,7 @@ from waypost.host.answers import (
     Released,
     Resumed,
     SealedNow,
+    Signalled,
 )
 from waypost.host.beside import Beside
 from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule, Unanswered
@@ -56,6 +62,7 @@ from waypost.host.narrate import printable
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
+from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
@@ -183,6 +190,19 @@ class Live:
         situation, run = locate(self.everything(), text)
         self._forward(situation.name, Unpause(run=run, by=by))
         return Resumed(run=run, by=by)
+
+    def cancel(self, text: str, reason: str, origin: Origin, by: str) -> CancelAsked:
+        """Ask for a run's end. Raises NoSuchRun, RefusedByRule, NotNow."""
+        situation, run = locate(self.everything(), text)
+        taken: CancelTaken = self._forward(situation.name, Cancel(run=run, reason=reason, origin=origin, by=by))
+        return CancelAsked(run=run, fresh=taken.fresh, at=taken.at, origin=taken.origin, by=taken.by)
+
+    def signal(self, text: str, name: str, identity: str, raw: bytes) -> Signalled:
+        """Send a run a named signal. Raises NoSuchRun, RefusedByRule, NotNow."""
+        situation, run = locate(self.everything(), text)
+        what = Signal(run=run, name=name, id=identity, payload=raw)
+        taken: SignalTaken = self._forward(situation.name, what)
+        return Signalled(run=run, name=name, id=identity, outcome=taken.outcome, call=taken.call)
 
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
         """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""

@@ -6,6 +6,7 @@ descendant of the host's own children (design §1).
 
 import asyncio
 import http
+import os
 import pwd
 import socket
 import stat
@@ -139,7 +140,9 @@ def _introduced(app: Any, peer: Peer) -> Any:  # uvicorn's and starlette's names
     """The application, told with each request who is calling."""
 
     async def with_peer(scope: Scope, receive: Receive, send: Send) -> None:
-        await app({**scope, "waypost.user": user_name(peer.uid)}, receive, send)
+        # Whoever isn't the host's own user, and was let in, is root: an administrator of the machine.
+        told = {"waypost.user": user_name(peer.uid), "waypost.admin": peer.uid != os.geteuid()}
+        await app({**scope, **told}, receive, send)
 
     return with_peer
 
