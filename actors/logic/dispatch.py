@@ -303,7 +303,7 @@ class _Work:
             return ()
         if turn.grace is not None and message.token == turn.grace[0]:
             turn.grace = None
-            dispatch_grace.woken(turn)
+            dispatch_grace.woken(self._cards, turn)
             return ()
         if message.token != turn.alarm:
             return ()

@@ -8,7 +8,8 @@ What then still works in the child is ended with it, and no run is charged for t
 from collections.abc import Mapping
 from dataclasses import replace
 
-from actors.logic.dispatch_card import Card, Grace, Live
+from actors.draining import RecycleRequested
+from actors.logic.dispatch_card import Card, Grace, Live, Up
 from actors.logic.dispatch_turn import Turn
 from substrate.messages import Append, Appended, Result, Stage, Supervisor, Withheld
 from waypost.model import events as ev
@@ -43,13 +44,16 @@ def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
         turn.wake_for_grace(min(waiting))
 
 
-def woken(turn: Turn) -> None:
-    """End the runs whose time is up."""
+def woken(cards: Mapping[RunId, Card], turn: Turn) -> None:
+    """End the runs whose time is up; and the child, if one of them still works in it: a thread can't be stopped."""
     for run, grace in turn.graces.items():
         if grace.asked is None and grace.until <= turn.now.mono:
             end = ev.RunCancelled(code="past-grace", detail=_words(grace, turn))
             append = Append(by=Supervisor(), run=run, events=(end,))
             turn.graces[run] = replace(grace, asked=turn.ask_for_all(append, Stage.COMMITTED))
+            if isinstance(turn.child, Up) and _works(cards.get(run)):
+                why = f"{run} was cancelled, and still works {turn.desk.limits.cancel_grace:g} s later"
+                turn.tell_supervisor(RecycleRequested(turn.child.generation, why))
 
 
 def answered(correlation: int, result: Result, turn: Turn) -> bool:
@@ -72,6 +76,15 @@ def _told(card: Card) -> bool:
     match card:
         case Card(run=fold.Driven(ledger), session=Live(sent)) if ledger.cancel is not None:
             return sent >= ledger.cancel.seq
+        case _:
+            return False
+
+
+def _works(card: Card | None) -> bool:
+    """Whether the child has the run, and it does anything else than to wait for what the log would bring."""
+    match card:
+        case Card(run=fold.Driven(ledger), session=Live()):
+            return bool(ledger.steps) or ledger.seen < ledger.drive or not (ledger.waits or ledger.timers)
         case _:
             return False
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from actors.draining import RecycleRequested
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch_card import Child, Grace, Trial, Up, Waning
 from actors.messages import NewsOfDispatch, Send, WakeAt, Woken
@@ -73,7 +74,7 @@ class Turn:
         self.effects.append(Ask(self.counter, what, stage))
         return self.counter
 
-    def tell_supervisor(self, message: NewsOfDispatch) -> None:
+    def tell_supervisor(self, message: NewsOfDispatch | RecycleRequested) -> None:
         """Tell whoever has started this actor."""
         self.effects.append(ToSupervisor(message))
 

@@ -39,6 +39,11 @@ class Place:
         last: dict[str, object] = json.loads(verb("log", run, data=self.data).out.splitlines()[-1])
         return last
 
+    def ended(self, host: HostProcess, run: str) -> None:
+        """Wait for its end."""
+        while self.end(run)["type"] != "RunCancelled":
+            host.wait_for("steered run_")
+
 
 @pytest.fixture
 def place(tmp_path: Path, flows: Path) -> Place:
@@ -51,8 +56,7 @@ def cancelled(place: Place, host: HostProcess, subject: str, until: str) -> None
     run = place.begin(host, subject, until)
     said = verb("cancel", run, "--reason", "not needed", data=place.data)
     assert (said.status, f"{run} is being cancelled" in said.out) == (0, True), said
-    while place.end(run)["type"] != "RunCancelled":
-        host.wait_for("steered run_")
+    place.ended(host, run)
     again = verb("cancel", run, "--reason", "really", data=place.data)
     assert (again.status, "nothing has changed" in again.out) == (0, True), again
     assert place.ledger.read_text().splitlines()[-1] == f"cleaned up {subject}"
@@ -86,8 +90,8 @@ def test_runs_are_cancelled_wherever_they_are(place: Place) -> None:
     with place.host() as host:
         cancelled(place, host, "approval", "waits for boss@example.com")
         cancelled(place, host, "endless", "step endless begins")
-        run = place.begin(host, "itself", "cancelled")
-        assert place.end(run)["type"] == "RunCancelled"
+        run = place.begin(host, "itself", "cancel was asked for (self): nothing to do")
+        place.ended(host, run)
     assert verb("fsck", data=place.data).status == 0
     assert verb("verify", data=place.data).status == 0
 
@@ -101,6 +105,9 @@ def test_what_outlives_its_grace_is_ended_by_the_host(place: Place) -> None:
         assert "waits on cancel" in verb("why", run, data=place.data).out
         host.wait_for("cancelled: its code had not ended 0.5 s after it was told")
         assert place.end(run)["code"] == "past-grace"
+        host.wait_for("is running (generation 2)")
+        run = place.begin(host, "thread", "step thread begins")
+        assert json.loads(verb("log", run, data=place.data).out.splitlines()[0])["generation"] == 2
 
 
 @pytest.mark.torture

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.draining import Quiesce, StillExecuting
+from actors.draining import Quiesce, RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_card import Waning
@@ -148,6 +148,8 @@ class World:
                     had = self.starts.get(counted.generation, set())
                     assert {each.run for each in counted.runs} <= had, "charged, and the child never had it"
                     self.counting = None
+                case ToSupervisor(RecycleRequested() as wish):
+                    assert wish.generation == self.up, "a fresh process in place of one that is gone"
                 case _:
                     raise AssertionError(effect)
 

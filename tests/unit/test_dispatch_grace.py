@@ -131,6 +131,28 @@ def test_code_that_ends_in_time_ends_by_itself() -> None:
     assert not bench.asked
 
 
+def test_a_step_that_still_works_ends_with_its_process() -> None:
+    """It can't be stopped from outside; a fresh process takes over, after a drain, and no run is charged for that."""
+    bench = started()
+    bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")), step("r1#2"))
+    cancel(bench)
+    bench.later(GRACE)
+    bench.settle()
+    (wish,) = bench.recycles
+    assert (wish.generation, wish.reason) == (1, f"{RUN} was cancelled, and still works 30 s later")
+
+
+def test_code_that_only_waits_needs_no_fresh_process() -> None:
+    """Nothing of it works: the child lets go of it."""
+    bench = started()
+    cancel(bench)
+    bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")), receiving("r1#2", seen=4))
+    bench.later(GRACE)
+    bench.settle()
+    assert end(bench) is not None
+    assert not bench.recycles
+
+
 def test_a_full_disk_is_tried_again() -> None:
     """The end is what the disk has a reserve for; but it may be broken."""
     bench = started()

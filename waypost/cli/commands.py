@@ -132,26 +132,6 @@ def approve(run: Run, call: Call = None, comment: Comment = "", data: Data = Non
 
 
 @app.command()
-def reject(run: Run, call: Call = None, comment: Comment = "", data: Data = None) -> int:
-    """Answer an open approval with no."""
-    from waypost.cli import writing
-
-    return writing.answer(run, data, call, comment, approved=False)
-
-
-@app.command()
-def resume(
-    what: Annotated[str, typer.Argument(metavar="RUN|DEPLOYMENT", help="A paused run, or a deployment that is held.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before a deployment goes on.")] = False,  # noqa: FBT002 - typer's form
-    data: Data = None,
-) -> int:
-    """Let a paused run go on, or a held deployment, after listing what would go out."""
-    from waypost.cli import writing
-
-    return writing.resume(what, data) if what.startswith("run_") else writing.resume_held(what, data, yes=yes)
-
-
-@app.command()
 def cancel(
     run: Run,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded.")],
@@ -177,6 +157,26 @@ def signal_(
     from waypost.cli import steering
 
     return steering.signal(run, name, identity, data)
+
+
+@app.command()
+def reject(run: Run, call: Call = None, comment: Comment = "", data: Data = None) -> int:
+    """Answer an open approval with no."""
+    from waypost.cli import writing
+
+    return writing.answer(run, data, call, comment, approved=False)
+
+
+@app.command()
+def resume(
+    what: Annotated[str, typer.Argument(metavar="RUN|DEPLOYMENT", help="A paused run, or a deployment that is held.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before a deployment goes on.")] = False,  # noqa: FBT002 - typer's form
+    data: Data = None,
+) -> int:
+    """Let a paused run go on, or a held deployment, after listing what would go out."""
+    from waypost.cli import writing
+
+    return writing.resume(what, data) if what.startswith("run_") else writing.resume_held(what, data, yes=yes)
 
 
 @app.command()

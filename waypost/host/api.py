@@ -52,18 +52,18 @@ T = TypeVar("T")
 Door = Callable[[Request], Awaitable[Answer]]
 
 
+class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST runs/{id}/cancel``."""
+
+    reason: str
+
+
 class Decided(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Body of ``POST runs/{id}/answer``."""
 
     approved: bool
     call: str | None = None
     comment: str = ""
-
-
-class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of ``POST runs/{id}/cancel``."""
-
-    reason: str
 
 
 class Api:
@@ -90,10 +90,10 @@ class Api:
                 _route("/v1/queue/hold/{mail:path}/release", self.release, "POST"),
                 _route("/v1/queue/hold/{mail:path}/reject", self.reject, "POST"),
                 _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
-                _route("/v1/runs/{run}/answer", self.answer, "POST"),
-                _route("/v1/runs/{run}/resume", self.resume, "POST"),
                 _route("/v1/runs/{run}/cancel", self.cancel, "POST"),
                 _route("/v1/runs/{run}/signals/{name:path}", self.signal, "POST"),
+                _route("/v1/runs/{run}/answer", self.answer, "POST"),
+                _route("/v1/runs/{run}/resume", self.resume, "POST"),
                 _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
                 _route("/v1/deployments/{name}/reset", self.reset_deployment, "POST"),
                 _route("/v1/deployments/{name}/seal", self.seal, "POST"),
@@ -149,22 +149,6 @@ class Api:
         async with self._bodies.whole(request, self._limits.mail, "the mail") as raw:
             return await in_thread(self._live.deliver, request.path_params["address"], raw)
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer an open approval, as the operator."""
-        async with self._bodies.whole(request, SMALL, "the answer") as raw:
-            decided = _decoded(raw, Decided)
-        if len(decided.comment.encode()) > COMMENT:
-            raise TooLarge("the comment", COMMENT)
-        decision = Decision(
-            approved=decided.approved, by=request.scope["waypost.user"], text=decided.comment, via="cli"
-        )
-        return await in_thread(self._live.answer, request.path_params["run"], decided.call, decision)
-
-    async def resume(self, request: Request) -> Answer:
-        """Let a paused run go on, as the operator."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
-
     async def cancel(self, request: Request) -> Answer:
         """Ask for a run's end, as the operator, or as an administrator, whichever the kernel says."""
         async with self._bodies.whole(request, SMALL, "the request") as raw:
@@ -185,6 +169,22 @@ class Api:
             except Invalid as bad:
                 raise BadPayload(bad.message) from None
             return await in_thread(self._live.signal, request.path_params["run"], name, identity, value)
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer an open approval, as the operator."""
+        async with self._bodies.whole(request, SMALL, "the answer") as raw:
+            decided = _decoded(raw, Decided)
+        if len(decided.comment.encode()) > COMMENT:
+            raise TooLarge("the comment", COMMENT)
+        decision = Decision(
+            approved=decided.approved, by=request.scope["waypost.user"], text=decided.comment, via="cli"
+        )
+        return await in_thread(self._live.answer, request.path_params["run"], decided.call, decision)
+
+    async def resume(self, request: Request) -> Answer:
+        """Let a paused run go on, as the operator."""
+        async with self._bodies.whole(request, SMALL, "the request"):
+            return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
 
     async def resume_deployment(self, request: Request) -> Answer:
         """Let a held deployment go on, as the operator."""

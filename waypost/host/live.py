@@ -178,19 +178,6 @@ class Live:
             raise
         return taken
 
-    def answer(self, text: str, call: str | None, decision: Decision) -> Answered:
-        """Answer an open approval of a run. Raises NoSuchRun, RefusedByRule, NotNow."""
-        situation, run = locate(self.everything(), text)
-        named = None if call is None else CallId(call)
-        answered: CallId = self._forward(situation.name, Answer(run=run, call=named, decision=decision))
-        return Answered(run=run, call=answered, approved=decision.approved, by=decision.by)
-
-    def resume(self, text: str, by: str) -> Resumed:
-        """Let a paused run go on. Raises NoSuchRun, RefusedByRule, NotNow."""
-        situation, run = locate(self.everything(), text)
-        self._forward(situation.name, Unpause(run=run, by=by))
-        return Resumed(run=run, by=by)
-
     def cancel(self, text: str, reason: str, origin: Origin, by: str) -> CancelAsked:
         """Ask for a run's end. Raises NoSuchRun, RefusedByRule, NotNow."""
         situation, run = locate(self.everything(), text)
@@ -203,6 +190,19 @@ class Live:
         what = Signal(run=run, name=name, id=identity, payload=raw)
         taken: SignalTaken = self._forward(situation.name, what)
         return Signalled(run=run, name=name, id=identity, outcome=taken.outcome, call=taken.call)
+
+    def answer(self, text: str, call: str | None, decision: Decision) -> Answered:
+        """Answer an open approval of a run. Raises NoSuchRun, RefusedByRule, NotNow."""
+        situation, run = locate(self.everything(), text)
+        named = None if call is None else CallId(call)
+        answered: CallId = self._forward(situation.name, Answer(run=run, call=named, decision=decision))
+        return Answered(run=run, call=answered, approved=decision.approved, by=decision.by)
+
+    def resume(self, text: str, by: str) -> Resumed:
+        """Let a paused run go on. Raises NoSuchRun, RefusedByRule, NotNow."""
+        situation, run = locate(self.everything(), text)
+        self._forward(situation.name, Unpause(run=run, by=by))
+        return Resumed(run=run, by=by)
 
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
         """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""

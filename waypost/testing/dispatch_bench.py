@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actors.draining import StillExecuting
+from actors.draining import RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_card import Broken, Up, Waning
@@ -54,6 +54,8 @@ class Bench:
         self.counted: list[ExitCounted] = []
         self.draining: list[StillExecuting] = []
         """What the supervisor was told."""
+        self.recycles: list[RecycleRequested] = []
+        """What it was asked for."""
         self.now = NOW
         self._published: list[Any] = []
         self.tell(self.paper.snapshot())
@@ -74,6 +76,8 @@ class Bench:
                     self.counted.append(counted)
                 case ToSupervisor(StillExecuting() as told):
                     self.draining.append(told)
+                case ToSupervisor(RecycleRequested() as wish):
+                    self.recycles.append(wish)
                 case _:
                     raise AssertionError(effect)
 
