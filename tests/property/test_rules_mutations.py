@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from substrate import layout
 from substrate.messages import (
     Claim,
+    LatchDeployment,
     MailDelivered,
     PutBlob,
     QueueMail,
@@ -22,6 +23,7 @@ from substrate.messages import (
     RejectHeld,
     Release,
     ReleaseHeld,
+    ResetDeployment,
     TakeUp,
 )
 from substrate.operations import Change
@@ -78,6 +80,8 @@ def story() -> tuple[Step, ...]:
     desk.must(Reject(other, "test"))
     desk.must(Claim(clash))
     desk.append(run, ev.RunCompleted(result=NULL))
+    desk.must(LatchDeployment(detail="3 exits within 60 s"))
+    desk.must(ResetDeployment(by="ann"))
     desk.begin()
     while desk.fold_away() is not None:
         pass

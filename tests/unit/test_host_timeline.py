@@ -1,6 +1,6 @@
 """The live timeline: one line for what was seen, none twice, and nothing of a stranger's in it but text."""
 
-from actors.describing import Description
+from actors.describing import Description, Exited, ExitReason
 from actors.messages import Seen, SeenProgress, SeenQueued, StateChanged
 from substrate.messages import Recorded
 from waypost.host.timeline import Narrate, Say, TimelineActor, Watching, advance, short
@@ -28,7 +28,7 @@ QUEUED = ev.MailQueued(
 SENT = ev.MailSent(call=CallId("r1#2"), ordinal=1, seq=6, at="2026-11-29T07:00:04.000Z")
 
 
-def changed(state: str, reason: str = "", generation: int = 1) -> StateChanged:
+def changed(state: str, reason: str = "", generation: int = 1, exited: Exited | None = None) -> StateChanged:
     return StateChanged(
         Description(
             name=HERE,
@@ -39,8 +39,18 @@ def changed(state: str, reason: str = "", generation: int = 1) -> StateChanged:
             pid=None,
             until=None,
             isolation="none",
+            exited=exited,
         )
     )
+
+
+def test_the_end_of_a_child_is_told_with_its_last_words() -> None:
+    """A traceback's last line says what it was, to somebody who only watches."""
+    exited = Exited(Generation(1), NOW.wall, "exit status 1", ExitReason(status=1, stderr=("Traceback", "KeyError: 7")))
+    gone = advance(Watching(), changed("backing-off", "exit status 1", exited=exited), NOW)
+    assert gone.effects == (Say(AT, "expenses is backing-off: exit status 1; at last it wrote: KeyError: 7"),)
+    back = advance(gone.state, changed("running", exited=exited), NOW)
+    assert back.effects == (Say(AT, "expenses is running (generation 1)"),)
 
 
 def test_each_thing_that_is_seen_has_its_line() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
+from actors.describing import Description
 from actors.messages import Seen, SeenProgress, SeenQueued, StateChanged
 from waypost.acting import Clock, Next, Ref
 from waypost.host.narrate import Narrator, printable
@@ -59,12 +60,20 @@ def advance(state: Watching, message: TimelineMessage, now: Now) -> Next[Watchin
             if state.said.get(description.name) == now_said:
                 return Next(state)
             state = Watching({**state.said, description.name: now_said})
-            reason = f": {printable(description.reason)}" if description.reason else ""
+            reason = f": {printable(description.reason)}{_last_words(description)}" if description.reason else ""
             generation = f" (generation {description.generation})" if description.state == "running" else ""
             effect = Say(stamp(now.wall), f"{description.name} is {description.state}{generation}{reason}")
         case _:
             assert_never(message)
     return Next(state, (effect,))
+
+
+def _last_words(description: Description) -> str:
+    """Of the child whose end is being told; the rest of what it wrote is in its log, and in `why`."""
+    exited = description.exited
+    if exited is None or not exited.reason.stderr or description.state not in {"backing-off", "down"}:
+        return ""
+    return f"; at last it wrote: {printable(exited.reason.stderr[-1])}"
 
 
 def short(run: RunId) -> str:
