@@ -1,5 +1,6 @@
 """Deployed code is what runs: stored, named by its hash, and nothing that somebody does to the file changes it."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -246,3 +247,19 @@ def test_a_backup_carries_the_code(place: Path) -> None:
         host.wait_for("is running")
     finally:
         host.stop()
+
+
+def test_the_examples_of_the_page_can_be_run(place: Path) -> None:
+    """Each command as docs/deploy.md has it, but for those that run a host, which all other tests do."""
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```\n(waypost.*?)```", page, re.DOTALL)
+    commands = [re.split(r"\s{2,}", line)[0].split()[1:] for line in block.splitlines()]
+    assert [command[0] for command in commands] == ["deploy", "deploy", "run", "run"]
+    (place / "echo.py").rename(place / "expenses.py")
+    (place / "flows").mkdir()
+    for name in ("expenses.py", "wording.py"):
+        shutil.copy(place / name, place / "flows" / name)
+    for command in commands:
+        if command[0] == "deploy":
+            said = verb(*command, data=place / "data", cwd=place)
+            assert (said.status, said.out[:5]) == (Exit.OK, "echo:"), said.err

@@ -80,7 +80,7 @@ def backup(deployment: str, file: str, data: str | None, *, with_keys: bool) -> 
         "with the host's private keys: whoever has the file can sign as this host"
         if with_keys
         else f"without private keys; the history is signed by {where.public_key}",
-        "the workflow's file is not in it: keep that with it",
+        "the code that is deployed is in it",
     )
     if made.left_out:
         out(f"{made.left_out} files in the spool are no mails that a host would take: they were left out")
@@ -113,6 +113,6 @@ def restore(file: str | None, source: str | None, key: str | None, data: str | N
         out(f"{restored.mails} mails that no host had taken in lie in its spool")
     out(
         f"it is held in epoch {restored.now.epoch}: nothing runs and nothing leaves",
-        f"next: `waypost run FILE --data {restored.data}`, then `waypost resume {name}`; never on two hosts at once",
+        f"next: `waypost run --data {restored.data}`, then `waypost resume {name}`; never on two hosts at once",
     )
     return Exit.OK
