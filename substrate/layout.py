@@ -9,7 +9,8 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from substrate import code_names
 from substrate.errors import BadPath
@@ -253,8 +254,7 @@ def code_path(tree: str, path: str) -> str:
 # --- the inverse ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """What lies at a path: its kind, and the names and numbers in it that its kind has.
 
     ``kind``: format, state, epoch, signer, deployed, event, segment, blob, grants, sealed-log, sealed-grants,
