@@ -344,12 +344,13 @@ class Store:
     def _apply(self, puts: Mapping[str, bytes], deletes: Collection[str], changes: Changes) -> bytes:
         journal = self._journals.current
         # What only moves is an object already, perhaps in a pack: it is named again, not stored again.
-        moving = {self._trees.blob(path) for path, data in changes.items() if data is None} if deletes else ()
+        moving: set[bytes | None] = set()
         for path in deletes:
             if path.endswith("/"):
+                moving.update(self._trees.blob(file) for file in changes if file.startswith(path))
                 self._trees.remove_directory(path[:-1])
             elif path not in puts:
-                self._trees.remove(path)
+                moving.add(self._trees.remove(path))
         for path, data in puts.items():
             if path in changes or deletes:
                 compress = path.endswith(".jsonl")  # then it may be long, and nothing that moves is

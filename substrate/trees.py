@@ -72,10 +72,12 @@ class _Directory:
             keys.insert(at, key)
             self.lines.insert(at, line)
 
-    def remove(self, key: bytes) -> None:
+    def remove(self, key: bytes) -> bytes | None:
         at = bisect_left(self.keys, key)
-        if at < len(self.keys) and self.keys[at] == key:
-            del self.keys[at], self.lines[at]
+        if at == len(self.keys) or self.keys[at] != key:
+            return None
+        del self.keys[at]
+        return self.lines.pop(at)[-20:]
 
 
 class Trees:
@@ -156,10 +158,10 @@ class Trees:
         key = name.encode()
         self._writable(above).put(key, b"100644 %b\0%b" % (key, oid))
 
-    def remove(self, path: str) -> None:
-        """Remove a file; directories that it leaves empty go at ``write``."""
+    def remove(self, path: str) -> bytes | None:
+        """Remove a file; the id that it had. Directories that it leaves empty go at ``write``."""
         above, _, name = path.rpartition("/")
-        self._writable(above).remove(name.encode())
+        return self._writable(above).remove(name.encode())
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with all that is below it."""
