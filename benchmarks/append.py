@@ -59,6 +59,7 @@ from waypost.shell import Ref, request
 ADDRESS = "bench@example.com"
 SETTINGS = Settings(deployment="bench", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 BATCH = 16
+_IDLE = Again(Idle())
 OUTPUT = ev.Value(inline=msgspec.Raw(b'{"amount":"12.50","purpose":"' + b"x" * 150 + b'"}'))
 
 
@@ -162,7 +163,7 @@ class Engine(Bench):
         """Carry it out and make it durable in the same call; and seal there, where it is time."""
         now, to = self._now(), To(token=1)
         effects = [*self._writer.submit(submit, to, now), *self._writer.flush(now)]
-        if Again(Idle()) in effects:
+        if _IDLE in effects:
             list(self._writer.idle(now))
         answer: Result = next(effect.value for effect in effects if isinstance(effect, Reply))
         return answer
