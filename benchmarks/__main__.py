@@ -23,6 +23,7 @@ ALL: dict[str, tuple[str, tuple[str, ...]]] = {
     "many_runs": ("a start, memory and the list beside 10,000 parked runs", ("--count", "10000")),
     "opening": ("a reader, a recovery, a long seal, a long resume", ("--count", "20000")),
     "processes": ("start, memory, the command line", ()),
+    "supervision": ("a crash to resumed, and the stop of many deployments", ("--count", "30")),
     "mail": ("a mail, accepted to completed", ()),
 }
 
