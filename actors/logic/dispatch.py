@@ -91,7 +91,6 @@ class Open:
     """Requests under way, by correlation."""
     suspects: tuple[RunId, ...] = ()
     trial: Trial | None = None
-    tried: frozenset[RunId] = frozenset()
     ahead: RunId | None = None
     alarm: int | None = None
     patience: int | None = None
@@ -164,7 +163,6 @@ class _Work:
             fresh=dict(state.fresh),
             suspects=dict.fromkeys(state.suspects),
             trial=state.trial,
-            tried=set(state.tried),
             ahead=state.ahead,
             alarm=state.alarm,
             patience=state.patience,
@@ -218,7 +216,6 @@ class _Work:
             asked=turn.asked,
             suspects=tuple(turn.suspects),
             trial=turn.trial,
-            tried=frozenset(turn.tried) if turn.tried != self._state.tried else self._state.tried,
             ahead=turn.ahead,
             alarm=turn.alarm,
             patience=turn.patience,
@@ -291,7 +288,6 @@ class _Work:
         turn = self._turn
         turn.child, turn.trial, turn.ahead, turn.patience = NoChild(), None, None, None
         turn.suspects.clear()
-        turn.tried.clear()
         self._book.resting = NONE
         for run, card in self._cards.items():
             self._cards[run] = dispatch_session.lost(card)

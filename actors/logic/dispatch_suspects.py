@@ -1,9 +1,9 @@
 """Suspects: runs that one more exit would set aside are resumed one at a time, after the others (storage §5, Attempts).
 
-The next one is let in when the one before it has finished a step, parked, paused or ended, and nobody is at work but
-those that were let in before: so it is known whose exit it was, should the child end, and whoever is no suspect isn't
-taken along. Nobody waits for ever: once a child has run for a stable time the suspects no longer wait for the others,
-and none is on trial for longer than that.
+The next one is let in when nobody is at work any more, the one before it included: a step that it has finished clears
+it of what it was suspected of, and the step after that may be the one that ends the child. So it is known whose exit it
+was, and nobody else is taken along. Nobody waits for ever: once a child has run for a stable time the suspects no
+longer wait for the others, and none is on trial for longer than that.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,6 @@ def let_in(cards: Mapping[RunId, Card], turn: Turn) -> RunId | None:
         return None
     suspect = next(iter(turn.suspects))
     del turn.suspects[suspect]
-    turn.tried.add(suspect)
     turn.trial = Trial(suspect, turn.now.mono)
     return suspect
 
@@ -56,7 +55,7 @@ def _somebody(cards: Mapping[RunId, Card], turn: Turn) -> bool:
 
 
 def _at_work(card: Card | None, turn: Turn) -> bool:
-    if card is None or card.id in turn.suspects or card.id in turn.tried:
+    if card is None or card.id in turn.suspects:
         return False
     if isinstance(card.errand, Asked | Answered):
         return True  # a mail that is about to begin a run, or to wake one

@@ -47,8 +47,6 @@ class Turn:
     """Runs that wait to be resumed one at a time, in order."""
     trial: Trial | None
     """The suspect that was resumed last."""
-    tried: set[RunId]
-    """Suspects that the present child was given."""
     ahead: RunId | None
     """A run that suspects wait for, as far as is known."""
     alarm: int | None

@@ -287,7 +287,22 @@ def test_suspects_are_resumed_one_at_a_time():
     assert resumed(bench) == []
     bench.child(3, ev.StepCompleted(call=CallId("r1#1"), output=value()), run=FIRST)
     bench.settle()
+    assert resumed(bench) == []  # its next step may be the one
+    bench.child(3, receiving("r1#2", seen=fold.ledger(bench.paper.index.known(FIRST).run).seq), run=FIRST)  # type: ignore[union-attr]  # live
+    bench.settle()
     assert resumed(bench) == [SECOND]
+
+
+def test_the_exit_of_a_suspect_that_was_cleared_is_not_another_suspects():
+    """It has finished a step, and ends the child in the next one: who waited behind it was not there."""
+    bench = begun(2)
+    again(bench)
+    again(bench)
+    assert resumed(bench) == [FIRST]
+    finished(bench, FIRST)
+    bench.child(3, step("r1#2"), run=FIRST)
+    counted = bench.crash()
+    assert [(each.run, each.attempt) for each in counted.runs] == [(FIRST, 1)]
 
 
 def test_suspects_come_after_the_others_and_mail_goes_on_meanwhile():
