@@ -90,3 +90,10 @@ class Description:
     more: int = 0
     renewed: Renewed | None = None
     """How the present process came to follow another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Asked: answered with the Description as soon as it is another one than ``known``."""
+
+    known: Description

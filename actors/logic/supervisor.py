@@ -9,6 +9,7 @@ what is wanted of one that runs is ``supervisor_planned``, how a crew ends is ``
 from dataclasses import replace
 from typing import assert_never
 
+from actors.describing import Changed
 from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, StillExecuting
 from actors.errors import ActorsError
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
@@ -66,6 +67,8 @@ from substrate.messages import Done, Outcome, Refused, ResetDeployment, ResumeDe
 from waypost.acting import ActorEnded, Asked, Next, Reply
 from waypost.model.times import Now
 
+WATCHING = 64
+"""Who wait for the next change; whoever comes after them is answered at once."""
 _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged"}
 """The substrate's codes for a refused opening that have another name here."""
 
@@ -77,7 +80,10 @@ def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) ->
     description = describe(setup, following.state)
     if description == describe(setup, state):
         return following
-    return Next(following.state, (*following.effects, Announce(description)))
+    watching = following.state.books.watching
+    told = (*(Reply(token, description) for token in watching), Announce(description))
+    after = following.state if not watching else _with(following.state, watching=())
+    return Next(after, (*following.effects, *told))
 
 
 def _decide(  # noqa: PLR0911 - one return per kind of message
@@ -99,6 +105,10 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return answered(setup, state, message, now)
         case _:
             return _by_state(setup, state, message, now)
+
+
+def _with(state: State, *, watching: tuple[int, ...]) -> State:
+    return replace(state, books=replace(state.books, watching=watching))
 
 
 def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
@@ -209,10 +219,17 @@ def _ending(setup: Setup, state: Ending, message: News, now: Now) -> Next[State]
 # --- questions -----------------------------------------------------------------------------------------------------
 
 
-def _asked(setup: Setup, state: State, asked: Asked, now: Now) -> Next[State]:
+def _asked(  # noqa: PLR0911 - one return per question
+    setup: Setup, state: State, asked: Asked, now: Now
+) -> Next[State]:
     match asked.body:
         case Describe():
             return Next(state, (Reply(asked.token, describe(setup, state)),))
+        case Changed(known):
+            description, watching = describe(setup, state), state.books.watching
+            if description != known or len(watching) >= WATCHING:
+                return Next(state, (Reply(asked.token, description),))
+            return Next(_with(state, watching=(*watching, asked.token)))
         case Forward(what):
             return forwarded(setup, state, Early(asked.token, what), now)
         case Recycle() | Drain():
@@ -222,6 +239,6 @@ def _asked(setup: Setup, state: State, asked: Asked, now: Now) -> Next[State]:
         case other:
             error = ActorsError(
                 f"a supervisor can't be asked {type(other).__name__}",
-                hint="ask Describe, Forward, Recycle, Drain or Stop",
+                hint="ask Describe, Changed, Forward, Recycle, Drain or Stop",
             )
             return Next(state, (Reply(asked.token, error),))

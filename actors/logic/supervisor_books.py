@@ -71,6 +71,8 @@ class Books:
     """The last child that ended unasked."""
     renewed: Renewed | None = None
     """How the newest child came to follow another one."""
+    watching: tuple[int, ...] = ()
+    """Who is to be told of the next change."""
 
 
 @dataclass(frozen=True, slots=True)

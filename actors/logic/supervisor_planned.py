@@ -15,6 +15,8 @@ from actors.logic.supervisor_states import (
     BackingOff,
     Bereft,
     Draining,
+    Held,
+    Lifting,
     Planned,
     Replacing,
     Running,
@@ -96,6 +98,8 @@ def _renew(setup: Setup, state: Running, goal: Goal, now: Now) -> Next[State]:
 def _refused(setup: Setup, state: State) -> Refused:
     now = describe(setup, state)
     why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
+    if isinstance(state, Held | Lifting):
+        return Refused("held", why)
     if not isinstance(state, UNDER_WAY):
         return Refused("not-running", why, "`waypost runs` and `waypost why RUN` say more; try again when it runs")
     code = "draining" if isinstance(state, Shelving) or (isinstance(state, Draining) and _rests(state)) else "recycling"

@@ -55,3 +55,18 @@ def test_a_second_signal_is_final() -> None:
     said, status = told("signal.raise_signal(signal.SIGINT)", "signal.raise_signal(signal.SIGINT); print('still here')")
     assert "still here" not in said
     assert status == 1
+
+
+@pytest.mark.parametrize("late", ["elsewhere()", "threading.Timer(0.1, elsewhere).start(); threading.Event().wait(30)"])
+def test_a_second_signal_is_final_also_while_the_host_drains(late: str) -> None:
+    """What the main thread waits for then is a bell, too: a wait for an answer is not ended by a signal elsewhere."""
+    work = f"(lambda: [{late.replace('; ', ', ')}, threading.Event().wait(30)])"
+    said, status = told("signal.raise_signal(signal.SIGTERM)", f"signals.until({work}); print('still here')")
+    assert "still here" not in said
+    assert status == 1
+
+
+def test_a_drain_that_is_over_lets_the_host_end() -> None:
+    """Also one that has failed."""
+    said, status = told("signal.raise_signal(signal.SIGTERM)", "signals.until(lambda: None); print('on')")
+    assert (said.splitlines(), status) == (["SIGTERM", "on"], 0)

@@ -50,9 +50,9 @@ class Client:
     def __init__(self, socket_path: Path, timeout: float = TIMEOUT) -> None:
         self._path, self._timeout = socket_path, timeout
 
-    def get(self, kind: type[A], *path: str, **query: int) -> A:
+    def get(self, kind: type[A], *path: str, **query: int | str) -> A:
         """Ask; ``path`` is below /v1, its parts are quoted here."""
-        asked = "&".join(f"{name}={value}" for name, value in query.items())
+        asked = "&".join(f"{name}={quote(str(value))}" for name, value in query.items())
         return self._answer(kind, "GET", _path(path) + (f"?{asked}" if asked else ""), None, "")
 
     def post(

@@ -180,14 +180,6 @@ def resume(
 
 
 @app.command()
-def reset(deployment: Deployment, data: Data = None) -> int:
-    """Let a deployment that was crash-looping have a process again."""
-    from waypost.cli import writing
-
-    return writing.reset(deployment, data)
-
-
-@app.command()
 def backup(
     deployment: Deployment,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where the backup goes; must not exist.")],

@@ -1,10 +1,12 @@
 """``waypost run [FILE|DIR]…``: the host in the foreground. The main thread only waits for signals."""
 
+import functools
 import logging
 import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +32,8 @@ Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GIVEN_UP = b"\0"
 """A ring that no signal makes: none has the number 0."""
+_DONE = b"\xff"
+"""Nor this one."""
 
 
 def run(
@@ -68,7 +72,9 @@ def run(
             if isinstance(ending, HostError):
                 complain(ending.message, ending.hint)
             else:
-                out(f"{ending.name}: stopping; children are asked to leave, runs stay live")
+                patience = f"what executes has {limits.drain_stop:g} s to come to rest, runs stay live"
+                out(f"{ending.name}: stopping; {patience}; once more: at once")
+                signals.until(functools.partial(host.drain, limits.drain_stop))
         finally:
             host.close()
     if isinstance(ending, HostError):
@@ -125,6 +131,21 @@ class Signals:
         for number in _ENDING:
             signal.signal(number, _at_once)
         return came
+
+    def until(self, work: Callable[[], None]) -> None:
+        """Have this done in another thread and wait for it, after ``wait``: the next signal ends the process."""
+
+        def done() -> None:
+            try:
+                work()
+            finally:
+                with suppress(OSError):
+                    self._ring.send(_DONE)
+
+        threading.Thread(target=done, name="waypost-last-work", daemon=True).start()
+        while (rung := self._bell.recv(1)) != _DONE:
+            if rung[0] in _ENDING:  # it came before its handler was another one
+                _at_once(rung[0], None)
 
     def __enter__(self) -> Self:
         self._rung = signal.set_wakeup_fd(self._ring.fileno(), warn_on_full_buffer=False)

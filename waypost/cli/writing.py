@@ -12,7 +12,7 @@ from waypost.host.answers import Answered, DeploymentReset, DeploymentResumed, M
 from waypost.host.datadir import DataDir
 from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotHosted, NotNow
 from waypost.host.exits import Exit
-from waypost.host.keeping_errors import NotConfirmed
+from waypost.host.keeping_errors import NotConfirmed, NotHeld
 from waypost.model.limits import DEFAULT
 
 
@@ -61,8 +61,12 @@ def resume_held(name: str, data: str | None, *, yes: bool) -> Exit:
     from waypost.host.held import would_go
 
     where, name = existing(data), plain("the deployment", name)
-    out(*words.would_go(name, would_go(where, name)))
-    if not yes and not _agreed(name):
+    try:
+        out(*words.would_go(name, would_go(where, name)))
+        agreed = yes or _agreed(name)
+    except NotHeld:
+        agreed = True  # nothing is held back: a drain that isn't over, or a deployment that a recycle has stopped
+    if not agreed:
         raise NotConfirmed(name)
     resumed = Client(where.socket).post(DeploymentResumed, "deployments", name, "resume")
     out(f"{resumed.deployment} goes on")

@@ -27,6 +27,26 @@ class ChildExit(Answer, frozen=True, kw_only=True):
     stderr: tuple[str, ...] = ()
 
 
+class AtWork(Answer, frozen=True, kw_only=True):
+    """A run that executes while its deployment drains; ``since`` is empty where its code is between two steps."""
+
+    run: str
+    step: str
+    since: str = ""
+
+
+class FreshProcess(Answer, frozen=True, kw_only=True):
+    """How the present process came to follow that of generation ``after``.
+
+    ``origin``: ``operator``, ``policy``, ``self`` or ``crash``.
+    """
+
+    origin: str
+    reason: str
+    at: str
+    after: int
+
+
 class DeploymentStatus(Answer, frozen=True, kw_only=True):
     """How a deployment is; ``until`` is when it goes on by itself, ``exited`` the last child that ended unasked.
 
@@ -42,6 +62,17 @@ class DeploymentStatus(Answer, frozen=True, kw_only=True):
     until: str | None = None
     code: str = ""
     exited: ChildExit | None = None
+    executing: tuple[AtWork, ...] = ()
+    """While it drains: what it waits for, the longest at work first; ``more`` are not named."""
+    more: int = 0
+    renewed: FreshProcess | None = None
+
+
+class DeploymentFollowed(Answer, frozen=True, kw_only=True):
+    """How a deployment is; whoever asks again with the ``mark`` is answered when something has changed."""
+
+    status: DeploymentStatus
+    mark: str
 
 
 class Status(Answer, frozen=True, kw_only=True):
@@ -255,6 +286,20 @@ class DeploymentReset(Answer, frozen=True, kw_only=True):
 
     deployment: str
     by: str
+
+
+class DeploymentDraining(Answer, frozen=True, kw_only=True):
+    """A deployment has begun to drain."""
+
+    deployment: str
+    by: str
+
+
+class DeploymentRecycling(Answer, frozen=True, kw_only=True):
+    """A deployment's process of this generation is being replaced."""
+
+    deployment: str
+    generation: int
 
 
 class SealedNow(Answer, frozen=True, kw_only=True):

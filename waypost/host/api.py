@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import anyio
 import anyio.to_thread
 import msgspec
 from starlette.applications import Starlette
@@ -36,6 +37,11 @@ SMALL = 64 * 1024
 """Bytes of a JSON body."""
 COMMENT = 16 * 1024
 """Bytes of an answer's comment: it is recorded whole or not at all."""
+REASON = 500
+"""Bytes of the reason for a fresh process."""
+_MARK = 64
+_LOOKERS = 16
+"""Who look on wait in threads of their own: nobody else's question waits for them."""
 _STATUS = {
     "malformed": 422,
     "too-large": 413,
@@ -66,6 +72,12 @@ class Decided(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comment: str = ""
 
 
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST deployments/{name}/recycle``."""
+
+    reason: str = ""
+
+
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part."""
 
@@ -74,6 +86,7 @@ class Api:
     ) -> None:
         self._live, self._limits, self._verify, self._status = live, limits, verify, status
         self._bodies = Bodies(limits.bodies)
+        self._lookers = anyio.CapacityLimiter(_LOOKERS)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -96,6 +109,9 @@ class Api:
                 _route("/v1/runs/{run}/resume", self.resume, "POST"),
                 _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
                 _route("/v1/deployments/{name}/reset", self.reset_deployment, "POST"),
+                _route("/v1/deployments/{name}", self.deployment),
+                _route("/v1/deployments/{name}/drain", self.drain_deployment, "POST"),
+                _route("/v1/deployments/{name}/recycle", self.recycle_deployment, "POST"),
                 _route("/v1/deployments/{name}/seal", self.seal, "POST"),
             ],
             exception_handlers={
@@ -111,6 +127,12 @@ class Api:
     async def status(self, _request: Request) -> Status:
         """How the host is, and each of its deployments."""
         return msgspec.structs.replace(self._status(), deployments=await in_thread(self._live.statuses))
+
+    async def deployment(self, request: Request) -> Answer:
+        """One deployment; ``?known=`` the mark of the last answer: when something has changed, or after a while."""
+        name, mark = request.path_params["name"], request.query_params.get("known", "")[:_MARK]
+        waits = functools.partial(self._live.follow, name, mark)
+        return await anyio.to_thread.run_sync(waits, limiter=self._lookers)
 
     async def runs(self, request: Request) -> Answer:
         """All runs, newest first; ``?limit=``."""
@@ -197,6 +219,21 @@ class Api:
         async with self._bodies.whole(request, SMALL, "the request"):
             name, user = request.path_params["name"], request.scope["waypost.user"]
             return await in_thread(self._live.reset_deployment, name, user)
+
+    async def drain_deployment(self, request: Request) -> Answer:
+        """Let what executes come to rest, then hold the deployment, as the operator."""
+        async with self._bodies.whole(request, SMALL, "the request"):
+            name, user = request.path_params["name"], request.scope["waypost.user"]
+            return await in_thread(self._live.drain_deployment, name, user)
+
+    async def recycle_deployment(self, request: Request) -> Answer:
+        """Give a deployment a fresh process, as the operator."""
+        async with self._bodies.whole(request, SMALL, "the request") as raw:
+            wanted = _decoded(raw, Wanted)
+        if len(wanted.reason.encode()) > REASON:
+            raise TooLarge("the reason", REASON)
+        reason = f"{request.scope['waypost.user']}: {wanted.reason or 'no reason given'}"
+        return await in_thread(self._live.recycle_deployment, request.path_params["name"], reason)
 
     async def seal(self, request: Request) -> Answer:
         """Bring all of a deployment onto its branch, for stock git to read."""

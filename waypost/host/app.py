@@ -137,6 +137,11 @@ class Host:
             opened.callback(server.stop)
             return cls(config, data, key, root, opened.pop_all())
 
+    def drain(self, patience: float) -> None:
+        """Before ``close``: begin nothing, and let what executes come to rest, for so many seconds at most."""
+        timeout = patience + self.config.limits.stop_deadline + _MARGIN
+        _quietly(lambda: request(self.root, End(patience), timeout=timeout))
+
     def close(self) -> None:
         """Stop: no new request, every child down its ladder, everything sealed; runs stay live."""
         self._on_close.close()

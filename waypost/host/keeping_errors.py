@@ -24,6 +24,16 @@ class NotHeld(HostError):
         self.name = name
 
 
+class CameOtherwise(HostError):
+    """Something that was begun, and looked on, has ended in another way than was wanted."""
+
+    code = "came-otherwise"
+
+    def __init__(self, name: str, what: str, state: str, reason: str) -> None:
+        super().__init__(f"{name}: {what}; it is {state}" + (f": {reason}" if reason else ""))
+        self.name, self.state = name, state
+
+
 class NotConfirmed(HostError):
     """Nobody has said that it may go on."""
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pykka
 
-from actors.describing import Description
-from actors.messages import Forward
+from actors.describing import Changed, Description
+from actors.draining import Drain, Recycle
+from actors.messages import Begun, Describe, Forward
 from substrate.messages import (
     Accepted,
     Answer,
@@ -41,7 +42,9 @@ from waypost.acting import Ref
 from waypost.host.answers import (
     Answered,
     CancelAsked,
-    ChildExit,
+    DeploymentDraining,
+    DeploymentFollowed,
+    DeploymentRecycling,
     DeploymentReset,
     DeploymentResumed,
     DeploymentStatus,
@@ -58,10 +61,10 @@ from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Deliver, Deployed, Deployments
-from waypost.host.narrate import printable
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
+from waypost.host.status import exit_of, followed, status_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
@@ -73,6 +76,8 @@ from waypost.shell import ActorBroken, request
 
 TIMEOUT = 30.0
 """Seconds until an answer is given up."""
+FOLLOW = 20.0
+"""Seconds until who looks on is answered that nothing has changed."""
 _PORTION = 128
 """Runs that the deployment's writer tells of in one turn: some 10 ms."""
 
@@ -109,27 +114,28 @@ class Live:
                 isolation=each.spec.isolation,
                 code=each.description.code,
                 since=each.description.since,
-                exited=_exit_of(each.description),
+                exited=exit_of(each.description),
             )
             for each in self.deployed()
         )
 
     def statuses(self) -> tuple[DeploymentStatus, ...]:
         """Every deployment, for the host's status."""
-        return tuple(
-            DeploymentStatus(
-                name=each.spec.name,
-                address=each.spec.address,
-                state=each.description.state,
-                reason=printable(each.description.reason),
-                generation=each.description.generation,
-                pid=each.description.pid,
-                until=None if each.description.until is None else stamp(each.description.until),
-                code=each.description.code,
-                exited=_exit_of(each.description),
-            )
-            for each in self.deployed()
-        )
+        return tuple(status_of(each.description) for each in self.deployed())
+
+    def follow(self, name: str, mark: str) -> DeploymentFollowed:
+        """How a deployment is; if that still has this mark, once it has changed, or after a while."""
+        each = self._hosted(name)
+        if each.supervisor is None:
+            return followed(each.description)
+        now: Description = self._request(each.supervisor, Describe())
+        found = followed(now)
+        if found.mark != mark:
+            return found
+        try:
+            return followed(request(each.supervisor, Changed(now), timeout=FOLLOW))
+        except (pykka.Timeout, pykka.ActorDeadError, ActorBroken):
+            return found
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
@@ -220,6 +226,15 @@ class Live:
         self._forward(name, ResetDeployment(by))
         return DeploymentReset(deployment=name, by=by)
 
+    def drain_deployment(self, name: str, by: str) -> DeploymentDraining:
+        """Let what executes come to rest, then hold it; answered at once. Raises NoSuchDeployment, RefusedByRule."""
+        self._begun(name, Drain(by))
+        return DeploymentDraining(deployment=name, by=by)
+
+    def recycle_deployment(self, name: str, reason: str) -> DeploymentRecycling:
+        """Give it a fresh process; answered at once. Raises NoSuchDeployment, RefusedByRule, NotNow."""
+        return DeploymentRecycling(deployment=name, generation=self._begun(name, Recycle(reason)))
+
     def seal(self, name: str) -> SealedNow:
         """Bring all of a deployment onto its branch. Raises NoSuchDeployment, NotNow."""
         known = tuple(each.spec.name for each in self.deployed())
@@ -256,6 +271,19 @@ class Live:
         if unread:
             raise NotNow(f"the repository of {', '.join(unread)} can't be read (`waypost verify` says why)") from None
 
+    def _hosted(self, name: str) -> Deployed:
+        deployed = self.deployed()
+        found = next((each for each in deployed if each.spec.name == name), None)
+        if found is None:
+            raise NoSuchDeployment(name, tuple(each.spec.name for each in deployed))
+        return found
+
+    def _begun(self, name: str, what: Begun) -> Any:
+        found = self._hosted(name)
+        if found.supervisor is None:
+            raise NotNow(f"{name} is being made anew")
+        return _value(self._request(found.supervisor, what))
+
     def _forward(self, deployment: str, what: Operation | Question) -> Any:
         """The value of an operation or question, as its docstring says."""
         found = next((each for each in self.deployed() if each.spec.name == deployment), None)
@@ -263,16 +291,7 @@ class Live:
             raise NotHosted(deployment)
         if found.supervisor is None:
             raise NotNow(f"{deployment} is being made anew")
-        result = self._request(found.supervisor, Forward(what))
-        match result:
-            case Done():
-                return result.value
-            case Refused():
-                raise RefusedByRule(result.code, result.why, result.hint)
-            case Withheld():
-                raise NotNow(result.reason)
-            case _:
-                raise TypeError(f"a supervisor answered {result!r}")
+        return _value(self._request(found.supervisor, Forward(what)))
 
     def _request(self, ref: Ref, body: Any) -> Any:
         try:
@@ -285,10 +304,13 @@ class Live:
             raise Unanswered(f"the part of the host that would answer has failed: {broken.message}") from None
 
 
-def _exit_of(description: Description) -> ChildExit | None:
-    exited = description.exited
-    if exited is None:
-        return None
-    return ChildExit(
-        generation=exited.generation, at=stamp(exited.at), why=printable(exited.why), stderr=exited.reason.stderr
-    )
+def _value(result: Any) -> Any:
+    match result:
+        case Done():
+            return result.value
+        case Refused():
+            raise RefusedByRule(result.code, result.why, result.hint)
+        case Withheld():
+            raise NotNow(result.reason)
+        case _:
+            raise TypeError(f"a supervisor answered {result!r}")

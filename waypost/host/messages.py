@@ -118,7 +118,12 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Asked: stop everything, youngest first. The answer comes when every deployment has stopped: None."""
+    """Asked: stop everything, youngest first. The answer comes when every deployment has stopped: None.
+
+    ``patience``: seconds that runs which execute have to come to rest before that.
+    """
+
+    patience: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

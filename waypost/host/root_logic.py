@@ -310,20 +310,25 @@ def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits:
     if not raised:
         return Next(Stopped(members), (Reply(message.token, None),))
     # Youngest first; each is on its own, so that one that is slow delays nobody.
-    stops = tuple(Tell(member.supervisor, Stop()) for member in reversed(raised))
+    patience = message.body.patience
+    stops = tuple(Tell(member.supervisor, Stop(patience)) for member in reversed(raised))
     left = frozenset(member.spec.name for member in raised)
-    deadline = WakeAt(Woken(_DEADLINE), mono=now.mono + limits.stop_deadline)
+    deadline = WakeAt(Woken(_DEADLINE), mono=now.mono + patience + limits.stop_deadline)
     return Next(Stopping(members, left, (message.token,)), (*stops, deadline))
 
 
 def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
     match message:
         case Asked():
-            return Next(replace(state, askers=(*state.askers, message.token)))
+            after = replace(state, askers=(*state.askers, message.token))
+            if message.body != End():
+                return Next(after)
+            left = (member for name, member in state.members.items() if name in state.left)
+            return Next(after, tuple(Tell(each.supervisor, Stop()) for each in left if isinstance(each, Raised)))
         case StateChanged(description):
-            following: Next[State] = Next(state)
-            if description.state == "stopped":
-                following = _one_less(state, description.name)
+            member = replace(state.members[description.name], description=description)
+            shown = replace(state, members={**state.members, description.name: member})
+            following = _one_less(shown, description.name) if description.state == "stopped" else Next(shown)
             return Next(following.state, (Report(description), *following.effects))
         case ActorEnded():
             name, _, role = message.name.partition("/")

@@ -6,6 +6,7 @@ Asked of the decision itself, state by state: the page can't say anything else t
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from actors.draining import Drain, Recycle
 from actors.errors import ActorsError
 from actors.logic.supervisor_effects import Pass
 from actors.logic.supervisor_states import Ending
@@ -13,6 +14,7 @@ from actors.logic.supervisor_words import describe
 from actors.messages import Describe, Forward, Start, Stop
 from substrate.messages import (
     BeginGeneration,
+    HoldDeployment,
     LatchDeployment,
     ReadRuns,
     Refused,
@@ -25,13 +27,16 @@ from waypost.cli.bounds import MAY_BE_SET
 from waypost.model.limits import DEFAULT
 from waypost.testing.supervision import MAIL, SETUP, STATES, step
 
-_OWN = (BeginGeneration, LatchDeployment)
+_OWN = (BeginGeneration, HoldDeployment, LatchDeployment)
 """What a supervisor asks the repository by itself."""
 _TOKEN = 77
 """Of whoever asks; no sample state waits for it."""
 PUBLIC: dict[str, Any] = {
     "Start": Start(),
     "Stop": Asked(_TOKEN, Stop()),
+    "Stop, patiently": Asked(_TOKEN, Stop(20.0)),
+    "recycle": Asked(_TOKEN, Recycle("leaks")),
+    "drain": Asked(_TOKEN, Drain("ann")),
     "Describe": Asked(_TOKEN, Describe()),
     "a mail": Asked(_TOKEN, Forward(MAIL)),
     "a question": Asked(_TOKEN, Forward(ReadRuns())),
@@ -57,6 +62,7 @@ _REFUSED = """\
 |---|---|---|
 | resume DEPLOYMENT | it is held | `not-held` |
 | reset DEPLOYMENT | it is crash-looping | `not-latched` |
+| recycle, drain | it runs, and neither is under way | `not-running`, `recycling`, `draining`, `held` |
 | a child's generation | it isn't crash-looping | `latched` |
 | anything for a deployment that isn't there | | `no-such-deployment` |
 

@@ -1,0 +1,237 @@
+"""Draining and recycling with real processes: what executes comes to rest, and nothing is done twice or lost."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from waypost.testing.host_process import COMMAND, HostProcess
+
+pytestmark = pytest.mark.e2e
+
+ADDRESS = "slow@example.com"
+QUICK = ("--limit", "drain_stop=0.3", "--limit", "drain=0.3", "--limit", "kill_grace=0.2")
+MakeHost = Callable[..., HostProcess]
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    """Where the bodies write, and where their gates are."""
+    books = tmp_path / "books"
+    books.mkdir()
+    for gate in ("north", "south"):
+        os.mkfifo(books / gate)
+    return books
+
+
+@pytest.fixture
+def host(tmp_path: Path, flows: Path, books: Path, unmeasured: None) -> Iterator[MakeHost]:
+    """Makes a host on one data directory; what still runs at the end is killed."""
+    made: list[HostProcess] = []
+
+    def make(*options: str) -> HostProcess:
+        one = HostProcess(
+            flows / "takes_its_time.py",
+            data=tmp_path / "data",
+            env={"BOOKS": str(books)},
+            options=("--isolation", "none", *options),
+        )
+        made.append(one)
+        return one
+
+    yield make
+    for each in made:
+        try:
+            each.kill()
+        except AssertionError:
+            continue
+
+
+def mail(number: int, text: str, *, to: int | None = None) -> bytes:
+    thread = "" if to is None else f"In-Reply-To: <m{to}@x>\r\n"
+    return f"Message-ID: <m{number}@x>\r\nFrom: ann@example.com\r\n{thread}\r\n{text}\r\n".encode()
+
+
+def open_gate(books: Path, gate: str) -> None:
+    """Let the body that waits there go on; returns when it does."""
+    (books / gate).write_bytes(b"")
+
+
+def bodies(books: Path) -> list[list[str]]:
+    return [line.split() for line in (books / "bodies").read_text(encoding="utf-8").splitlines()]
+
+
+class Looking:
+    """A verb that looks on, in a process of its own, line by line."""
+
+    def __init__(self, host: HostProcess, *arguments: str) -> None:
+        command = [*COMMAND, *arguments, "--data", str(host.data)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.said: list[str] = []
+
+    def wait_for(self, text: str) -> str:
+        """A line that holds this; fails with what was said instead."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if text in line:
+                return line
+        raise AssertionError(f"{text!r} was not said:\n{''.join(self.said)}")
+
+    def end(self) -> int:
+        """Read to its end; its exit status."""
+        assert self.process.stdout is not None
+        self.said += self.process.stdout
+        self.process.stdout.close()
+        return self.process.wait(30)
+
+
+def test_a_recycle_waits_for_what_executes_and_the_next_process_goes_on(host: MakeHost, books: Path) -> None:
+    """Same code, same run, another process; the finished step isn't run again, and mail is accepted throughout."""
+    with host() as one:
+        run = one.send(ADDRESS, mail(1, "north"))
+        one.wait_for("step work begins")
+        looking = Looking(one, "recycle", "slow", "--reason", "it leaks")
+        assert run in looking.wait_for(run)
+        second = one.verb("recycle", "slow")
+        assert second.returncode == 1
+        assert "one thing at a time" in second.stderr
+        other = one.send(ADDRESS, mail(2, "south"))
+        open_gate(books, "north")
+        assert "generation 2 after 1" in looking.wait_for("fresh process: generation")
+        assert looking.end() == 0
+        one.wait_for(f"{other[:10]}", "step work begins")  # it was accepted, and begun by the new process only
+        open_gate(books, "south")
+        (first, again) = bodies(books)
+        assert first[1] != again[1]
+        one.send(ADDRESS, mail(3, "thanks", to=1))
+        one.wait_for(run[:10], "completed", "north, then thanks")
+        assert len(bodies(books)) == 2
+        assert "counted" not in "".join(one.verb("show", run).stdout)
+
+
+def test_a_drain_shows_what_it_waits_for_and_ends_held_until_it_is_resumed(host: MakeHost, books: Path) -> None:
+    """Parked runs stay live, new mail waits, no process is left; a host that starts again finds it held."""
+    with host() as one:
+        run = one.send(ADDRESS, mail(1, "north"))
+        one.wait_for("step work begins")
+        looking = Looking(one, "drain", "slow")
+        assert "step work, since " in looking.wait_for(run)
+        looking.process.send_signal(signal.SIGINT)
+        assert looking.end() == 0
+        assert "goes on draining" in looking.said[-1]
+        again = Looking(one, "drain", "slow")
+        again.wait_for(run)
+        open_gate(books, "north")
+        assert again.end() == 0
+        assert "drained and held" in "".join(again.said)
+        one.send(ADDRESS, mail(2, "thanks", to=1))
+        assert "waypost resume slow" in one.verb("why", run).stdout
+        assert one.verb("drain", "slow").returncode == 0, "a second one has nothing to do"
+    after = host().start(ready="slow is held")
+    try:
+        refused = after.verb("recycle", "slow")
+        assert refused.returncode == 1
+        assert after.verb("resume", "slow", "--yes").returncode == 0
+        after.wait_for(run[:10], "completed", "north, then thanks")
+    finally:
+        after.stop()
+    assert len(bodies(books)) == 1
+
+
+@pytest.mark.torture
+def test_a_host_that_is_told_to_end_lets_a_step_finish(host: MakeHost, books: Path) -> None:
+    """SIGTERM begins nothing new and cancels nothing; the next start has nothing to do over."""
+    one = host().start()
+    run = one.send(ADDRESS, mail(1, "north"))
+    one.wait_for("step work begins")
+    os.kill(one.pid, signal.SIGTERM)
+    one.wait_for("slow is draining", "step work")
+    open_gate(books, "north")
+    one.wait_for("step work is done")
+    assert one.wait() == 0
+    with host() as after:
+        after.send(ADDRESS, mail(2, "thanks", to=1))
+        after.wait_for(run[:10], "completed")
+    assert len(bodies(books)) == 1
+
+
+@pytest.mark.torture
+def test_at_the_limit_the_child_is_ended_and_no_attempt_is_counted(host: MakeHost, books: Path) -> None:
+    """The step in flight is run again by the next start, under the same key."""
+    one = host(*QUICK).start()
+    run = one.send(ADDRESS, mail(1, "north"))
+    one.wait_for("step work begins")
+    os.kill(one.pid, signal.SIGTERM)
+    assert one.wait() == 0
+    with host() as after:
+        after.wait_for(run[:10], "resumed in generation 2")
+        open_gate(books, "north")
+        after.wait_for(run[:10], "waits for the next mail")
+        assert "unexpected" not in after.verb("show", run).stdout
+    keys = {line[0] for line in bodies(books)}
+    assert len(keys) == 1
+    assert len(bodies(books)) == 2
+
+
+@pytest.mark.torture
+def test_a_second_signal_ends_the_host_at_once(host: MakeHost, books: Path) -> None:
+    """Whoever asks twice means it: the children die with it, and the next start goes on."""
+    one = host().start()
+    run = one.send(ADDRESS, mail(1, "north"))
+    one.wait_for("step work begins")
+    os.kill(one.pid, signal.SIGTERM)
+    one.wait_for("slow is draining", "step work")
+    os.kill(one.pid, signal.SIGTERM)
+    assert one.wait() == 1
+    with host() as after:
+        after.wait_for(run[:10], "resumed in generation 2")
+        assert "unexpected" not in after.verb("show", run).stdout
+        open_gate(books, "north")
+        after.wait_for(run[:10], "waits for the next mail")
+
+
+@pytest.mark.torture
+def test_a_child_that_is_killed_while_it_drains_is_counted_once_and_the_recycle_goes_on(
+    host: MakeHost, books: Path
+) -> None:
+    """A crash during a recycle is not lost, and not counted twice."""
+    with host("--limit", "backoff_first=0.1") as one:
+        run = one.send(ADDRESS, mail(1, "north"))
+        one.wait_for("step work begins")
+        looking = Looking(one, "recycle", "slow", "--reason", "it leaks")
+        looking.wait_for(run)
+        ((_, pid),) = bodies(books)
+        os.kill(int(pid), signal.SIGKILL)
+        assert "generation 2 after 1" in looking.wait_for("fresh process")
+        assert looking.end() == 0
+        one.wait_for(run[:10], "resumed in generation 2, after 1 unexpected exit")
+        open_gate(books, "north")
+        one.wait_for(run[:10], "waits for the next mail")
+        assert one.verb("show", run).stdout.count("ended unexpectedly") == 1
+
+
+@pytest.mark.torture
+def test_a_process_is_replaced_at_its_age_again_and_again(host: MakeHost, books: Path) -> None:
+    """A bound that an operator sets; the run is driven by one after the other and done once."""
+    with host("--limit", "recycle_age=0.5") as one:
+        run = one.send(ADDRESS, mail(1, "north"))
+        one.wait_for("step work begins")
+        one.wait_for("slow is draining", "max-uptime")
+        open_gate(books, "north")
+        for generation in (2, 3):
+            one.wait_for(f"slow is running (generation {generation})")
+        one.send(ADDRESS, mail(2, "thanks", to=1))
+        one.wait_for(run[:10], "completed")
+    assert len(bodies(books)) == 1
+
+
+@pytest.mark.torture
+def test_a_process_that_has_grown_is_replaced(host: MakeHost) -> None:
+    """Its whole group is weighed by the kernel's count."""
+    with host("--limit", "recycle_memory=1000", "--limit", "recycle_look=0.1") as one:
+        one.wait_for("slow is recycling", "max-memory")
+        one.wait_for("slow is running (generation 2)")

@@ -1,0 +1,86 @@
+"""``waypost drain`` and ``waypost recycle``: begun by the host, and looked on until they are done, or Ctrl-C."""
+
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+
+from waypost.cli.client import Client, Said
+from waypost.cli.output import harmless, out
+from waypost.cli.place import existing, plain
+from waypost.host.answers import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
+from waypost.host.exits import Exit
+from waypost.host.keeping_errors import CameOtherwise
+
+_SETTLED = frozenset({"running", "held", "stopped", "down"})
+"""States in which a deployment stays."""
+
+
+def drain(name: str, data: str | None) -> Exit:
+    """``waypost drain DEPLOYMENT``: until nothing executes and it is held."""
+    client, name = Client(existing(data).socket), plain("the deployment", name)
+    try:
+        client.post(DeploymentDraining, "deployments", name, "drain")
+    except Said as said:
+        if said.code not in {"draining", "held"}:
+            raise
+    try:
+        ended = _follow(client, name)
+    except KeyboardInterrupt:
+        out(f"{name} goes on draining; `waypost drain {name}` shows it again, `waypost resume {name}` ends it")
+        return Exit.OK
+    if ended.state != "held":
+        raise CameOtherwise(name, "it isn't drained", ended.state, ended.reason)
+    out(f"{name} is drained and held: mail is accepted, runs stay live, nothing executes and nothing leaves")
+    out(f"next: `waypost resume {name}` lists what would go out, and lets it go on")
+    return Exit.OK
+
+
+def recycle(name: str, reason: str, data: str | None) -> Exit:
+    """``waypost recycle DEPLOYMENT``: until a fresh process runs."""
+    client, name = Client(existing(data).socket), plain("the deployment", name)
+    body = msgspec.json.encode({"reason": plain("--reason", reason)})
+    begun = client.post(DeploymentRecycling, "deployments", name, "recycle", body=body)
+    try:
+        ended = _follow(client, name, after=begun.generation)
+    except KeyboardInterrupt:
+        out(f"{name} goes on being recycled")
+        return Exit.OK
+    if ended.state != "running":
+        raise CameOtherwise(name, "it has no fresh process", ended.state, ended.reason)
+    out(f"{name} has a fresh process: generation {ended.generation} after {begun.generation}, pid {ended.pid}")
+    return Exit.OK
+
+
+def _follow(client: Client, name: str, after: int = -1) -> DeploymentStatus:
+    """Show each change until the deployment stays as it is, by a generation behind ``after`` where it runs."""
+    said: tuple[str, ...] = ()
+    for status in _changes(client, name):
+        lines = tuple(_lines(status))
+        if lines != said:
+            out(*lines)
+        said = lines
+        if status.state in _SETTLED and (status.state != "running" or status.generation > after):
+            return status
+    raise AssertionError("a deployment never changes no more")
+
+
+def _changes(client: Client, name: str) -> Iterator[DeploymentStatus]:
+    mark = ""
+    for _ in itertools.count():
+        # The host answers when something has changed, or after a while.
+        followed = client.get(DeploymentFollowed, "deployments", name, known=mark)
+        if followed.mark != mark:
+            mark = followed.mark
+            yield followed.status
+
+
+def _lines(status: DeploymentStatus) -> Iterator[str]:
+    if not status.executing:
+        yield f"{status.name} is {status.state}" + (f": {harmless(status.reason)}" if status.reason else "")
+        return
+    yield f"{status.name} is {status.state}; it waits for"
+    for each in status.executing:
+        yield f"  {each.run}  {harmless(each.step)}" + (f", since {each.since}" if each.since else "")
+    if status.more:
+        yield f"  and {status.more} more"

@@ -1,0 +1,51 @@
+"""How a deployment is, as the API answers it; with a mark by which whoever looks on knows that nothing has changed."""
+
+import hashlib
+
+import msgspec
+
+from actors.describing import Description
+from waypost.host.answers import AtWork, ChildExit, DeploymentFollowed, DeploymentStatus, FreshProcess
+from waypost.host.narrate import printable
+from waypost.model.times import stamp
+
+
+def status_of(description: Description) -> DeploymentStatus:
+    """The answer for one deployment."""
+    renewed = description.renewed
+    return DeploymentStatus(
+        name=description.name,
+        address=description.address,
+        state=description.state,
+        reason=printable(description.reason),
+        generation=description.generation,
+        pid=description.pid,
+        until=None if description.until is None else stamp(description.until),
+        code=description.code,
+        exited=exit_of(description),
+        executing=tuple(
+            AtWork(run=each.run, step=printable(each.step), since=each.since) for each in description.executing
+        ),
+        more=description.more,
+        renewed=None
+        if renewed is None
+        else FreshProcess(
+            origin=renewed.origin, reason=printable(renewed.reason), at=stamp(renewed.at), after=renewed.generation
+        ),
+    )
+
+
+def followed(description: Description) -> DeploymentFollowed:
+    """The same, with its mark."""
+    status = status_of(description)
+    return DeploymentFollowed(status=status, mark=hashlib.sha256(msgspec.json.encode(status)).hexdigest()[:16])
+
+
+def exit_of(description: Description) -> ChildExit | None:
+    """How the last child ended that nobody had asked to."""
+    exited = description.exited
+    if exited is None:
+        return None
+    return ChildExit(
+        generation=exited.generation, at=stamp(exited.at), why=printable(exited.why), stderr=exited.reason.stderr
+    )
