@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ipc.box import MODES, Box, Mode
 from ipc.environment import AS_THE_HOST, FIXED
 from waypost.child.probe import WORD
+from waypost.host.compiled import compile_for_all, of_a_child
 from waypost.host.isolation_errors import NotIsolated
 from waypost.host.sight import Sight, interpreter
 from waypost.host.users import RANGE, closed_to_others
@@ -120,6 +121,8 @@ def choose(asked: Asked, *, data: str, environment: Mapping[str, str]) -> Isolat
     def trial(mode: Mode) -> str | None:
         return tried(settled(mode), environment)
 
+    if asked.mode != "none":
+        compile_for_all(of_a_child())
     mode, why = decide(asked, trial, root=root)
     return settled(mode, why)
 
