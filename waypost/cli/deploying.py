@@ -16,10 +16,12 @@ def deploy(place: str, data: str | None) -> Exit:
     """``waypost deploy FILE|DIR``. Raises BadWorkflow, HostRuns, DataDirectory."""
     from waypost.host.deploying import deploy_alone
     from waypost.host.describe import describe
+    from waypost.host.isolation import Asked, choose
 
     path = Path(place)
     where = for_host(data, path)
-    one = describe(path, timeout=DEFAULT.ready_deadline, environment=os.environ, data=where)
+    isolation = choose(Asked(), data=str(where), environment=os.environ)
+    one = describe(path, timeout=DEFAULT.ready_deadline, environment=os.environ, data=where, isolation=isolation)
     new = deploy_alone(where, one, command=("waypost", *sys.argv[1:]))
     paths = sorted(one.files)
     size = sum(map(len, one.files.values()))

@@ -101,6 +101,8 @@ class Host:
                 limits=config.limits,
             )
             config = replace(config, described=_told(config.isolation, deploy_all(means, config.described)))
+            for each in config.described:
+                config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)

@@ -149,6 +149,7 @@ def ask(
 ) -> declaration.Description | declaration.NotDescribed:
     """One child's answer about one tree of code; paths in it are those in the tree. Raises BadWorkflow."""
     with staged(files) as folder:
+        isolation.let_in(folder, folder.parent)
         # "=", as a file's name may begin with a dash.
         boxed = isolation.arguments(str(folder))
         return _within(folder, _answer(shown, folder, (*boxed, f"--describe={folder / entry}"), timeout, environment))

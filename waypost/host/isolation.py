@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from ipc.box import MODES, Box, Mode
@@ -72,6 +73,17 @@ class Isolation:
     def has_users(self) -> bool:
         """Whether deployments have users of their own."""
         return self.root and self.mode != "none"
+
+    def let_in(self, folder: Path, *above: Path) -> None:
+        """Let a deployment's own user come as far as its code: through these folders, which stay unreadable to it.
+
+        Nothing is to be done in a namespace, where only the code is placed. Raises NotIsolated.
+        """
+        if self.mode == "uid":
+            for each in above:
+                each.chmod(0o711)
+            if shut := closed_to_others(str(folder)):
+                raise NotIsolated(self.mode, f"the code in {folder} couldn't be read: {shut} is closed to others")
 
     def box(self, code: str | None, uid: int | None = None) -> Box:
         """A child's box. ``code``: the folder on its import path; ``uid``: its user, where deployments have users.

@@ -1,8 +1,8 @@
 """What a child in a namespace sees of the machine: the least with which Python runs, and what the operator opens.
 
 The system's programs, libraries and settings, the interpreter with its packages, and the workflow's code are there and
-can't be written. ``/tmp``, ``/dev/shm`` and the home directory are empty, its own, and gone with it. Everything else,
-and the data directory whatever else is opened, doesn't exist (docs/isolation.md).
+can't be written. ``/tmp``, ``/var/tmp``, ``/dev/shm`` and the home directory are empty, its own, and gone with it.
+Everything else, and the data directory whatever else is opened, doesn't exist (docs/isolation.md).
 """
 
 import os
@@ -59,8 +59,8 @@ class Sight:
                 placed[name] = Entry("link", name, os.readlink(name))  # noqa: PTH115 - as it is written there
             elif Path(name).is_dir():
                 placed[name] = Entry("ro", name, name)
-        placed["/tmp"] = Entry("tmp", "/tmp", _COMMON)  # noqa: S108 - one of its own
-        placed["/var/tmp"] = Entry("link", "/var/tmp", "/tmp")  # noqa: S108 - the same
+        for name in ("/tmp", "/var/tmp"):  # noqa: S108 - of its own
+            placed[name] = Entry("tmp", name, _COMMON)
         home = os.path.normpath(self.home)
         placed.setdefault(home, Entry("tmp", home, _PRIVATE))
         shown = (*interpreter(), *filter(None, (code,)), *self.reads, *map(os.path.realpath, _LED_OUT))

@@ -4,6 +4,7 @@ By ``lowly``, the tests that need it run as an ordinary user, too: root passes o
 """
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ _ENTER = "import sys; from ipc.parent import settle; settle(int(sys.argv.pop(1))
 
 def python_of(user: int) -> tuple[str, list[str]]:
     """An interpreter that this user can read, and the import path with which it finds what this one does."""
-    if user == os.geteuid():
+    if user == os.geteuid() != NOBODY:
         return sys.executable, []
     path = [entry for entry in sys.path if "site-packages" in entry or (Path(entry) / "waypost").is_dir()]
     return f"/usr/bin/python{sys.version_info[0]}.{sys.version_info[1]}", path
@@ -36,6 +37,20 @@ def reachable_by(user: int) -> bool:
     except OSError:
         return False
     return done.returncode == 0
+
+
+def venv_for(folder: Path, user: int) -> str:
+    """A virtual environment that has what this one has, of an interpreter that this user can read; its Python."""
+    common, path = python_of(NOBODY)
+    python = common if reachable_by(NOBODY) or user != os.geteuid() else os.path.realpath(sys.executable)
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = folder / "lib" / version / "site-packages"
+    packages.mkdir(parents=True)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to(python)
+    (folder / "pyvenv.cfg").write_text(f"home = {Path(python).parent}\nversion = {platform.python_version()}\n")
+    (packages / "shared.pth").write_text("\n".join(path) + "\n")
+    return str(folder / "bin" / "python")
 
 
 def sight(*more: Entry, user: int) -> tuple[Entry, ...]:
