@@ -58,7 +58,8 @@ def test_every_verb_with_and_without_a_host(file: Path) -> None:
         host.wait_for("waits for boss@example.com")
         why = verb("why", run, cwd=below)  # found from a folder below, without --data
         assert f"waypost approve {run}" in why.out
-        assert host.said[0].removeprefix("waypost: isolation ") in why.out, "what was said at start holds"
+        isolated = next(line for line in host.said if line.startswith("waypost: isolation "))
+        assert isolated.removeprefix("waypost: ") in why.out, "what was said at start holds"
         hosted = {name: verb(name, *on, data=data).out for name, on in READING.items()}
         assert json.loads(verb("verify", "--json", data=data).out)["deployments"][0]["sound"] is True
 

@@ -70,3 +70,5 @@ def test_a_drain_that_is_over_lets_the_host_end() -> None:
     """Also one that has failed."""
     said, status = told("signal.raise_signal(signal.SIGTERM)", "signals.until(lambda: None); print('on')")
     assert (said.splitlines(), status) == (["SIGTERM", "on"], 0)
+    failing = "try:\n        signals.until(lambda: 1 / 0)\n    except ZeroDivisionError:\n        print('failed')"
+    assert told("signal.raise_signal(signal.SIGTERM)", failing) == ("SIGTERM\nfailed", 0)

@@ -1,6 +1,5 @@
 """``waypost run [FILE|DIR]…``: the host in the foreground. The main thread only waits for signals."""
 
-import functools
 import logging
 import os
 import signal
@@ -74,7 +73,7 @@ def run(
             else:
                 patience = f"what executes has {limits.drain_stop:g} s to come to rest, runs stay live"
                 out(f"{ending.name}: stopping; {patience}; once more: at once")
-                signals.until(functools.partial(host.drain, limits.drain_stop))
+                signals.until(lambda: _end(host, limits.drain_stop))
         finally:
             host.close()
     if isinstance(ending, HostError):
@@ -133,11 +132,14 @@ class Signals:
         return came
 
     def until(self, work: Callable[[], None]) -> None:
-        """Have this done in another thread and wait for it, after ``wait``: the next signal ends the process."""
+        """Have this done in another thread, after ``wait``, and wait for it: the next signal ends the process."""
+        failures: list[BaseException] = []
 
         def done() -> None:
             try:
                 work()
+            except BaseException as failure:  # noqa: BLE001 - raised again by whoever waits
+                failures.append(failure)
             finally:
                 with suppress(OSError):
                     self._ring.send(_DONE)
@@ -146,6 +148,8 @@ class Signals:
         while (rung := self._bell.recv(1)) != _DONE:
             if rung[0] in _ENDING:  # it came before its handler was another one
                 _at_once(rung[0], None)
+        if failures:
+            raise failures[0]
 
     def __enter__(self) -> Self:
         self._rung = signal.set_wakeup_fd(self._ring.fileno(), warn_on_full_buffer=False)
@@ -170,6 +174,11 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 def _at_once(_number: int, _frame: FrameType | None) -> None:
     """Whoever asks twice means it: what is accepted is durable, and the kernel ends the children."""
     os._exit(Exit.REFUSED)
+
+
+def _end(host: Host, patience: float) -> None:
+    host.drain(patience)
+    host.close()
 
 
 def _introduce(host: Host, described: Sequence[Described]) -> None:
