@@ -185,7 +185,10 @@ class ExitCounted:
 
 @dataclass(frozen=True, slots=True)
 class WatchRun:
-    """Pass a watcher on to the broadcaster (and again to a new one when that was replaced)."""
+    """Pass a watcher on to the broadcaster (and again to a new one when that was replaced).
+
+    ``run``: None for all of them, or ``actors.watching.APPROVALS``.
+    """
 
     run: RunId | None
     watcher: Ref

@@ -46,6 +46,7 @@ from actors.messages import (
     Watch,
     WatchRun,
 )
+from actors.watching import APPROVALS, Asking
 from substrate.messages import Open, Stage, Submit, Subscribe
 from waypost.acting import Clock, Next, Ref, Reply, Tell
 from waypost.model.ids import Generation
@@ -153,7 +154,11 @@ class SupervisorActor(Shell):
     def _attend(self, watch: WatchRun) -> None:
         # Forgotten with the watcher: whoever looks at a run for a moment leaves nothing behind.
         self._watchers = (*(known for known in self._watchers if known.watcher.is_alive() and known != watch), watch)
-        tell(self._hired.get(Role.BROADCASTER), Watch(watch.run, watch.watcher))
+        broadcaster = self._hired.get(Role.BROADCASTER)
+        tell(broadcaster, Watch(watch.run, watch.watcher))
+        if watch.run == APPROVALS and broadcaster is not None:
+            # After the watch: an event that is too early to be told is old enough to be found.
+            tell(watch.watcher, Asking(self._setup.spec.name, self._setup.spec.address, self.actor_ref))
 
     def _attend_all(self) -> None:
         for watch in self._watchers:

@@ -141,10 +141,10 @@ class Reader:
         question = ReadRejected(cursor=cursor)
         return kept.rejected(self._view, self._view.format.address, self._state(), question)
 
-    def approvals(self, most: int = 1000) -> tuple[Approval, ...]:
-        """The open approvals of live runs, oldest run first; of at most so many runs."""
-        live = runlog.oldest_first(self._view, layout.RUNS)
-        return asking.approvals(self._view, live, lambda run: runlog.load(self._view, run), most).found
+    def approvals(self) -> tuple[Approval, ...]:
+        """The open approvals of live runs, oldest run first."""
+        live = tuple(runlog.oldest_first(self._view, layout.RUNS))
+        return asking.approvals(self._view, live, lambda run: runlog.load(self._view, run), len(live)).found
 
     def deployed(self) -> Deployed | None:
         """What the deployment runs; None where nothing was ever deployed."""

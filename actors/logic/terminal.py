@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
+from actors.watching import APPROVALS
 from substrate.messages import Appended, Committed, Durable, Queued, Ref, Snapshot
 from waypost.acting import Next
+from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Deployment, RunId
 from waypost.model.times import Now
@@ -21,6 +23,9 @@ HELD_PROGRESS = 256
 """Of a deployment, the newest of each call; what a child says of events that never come can't pile up."""
 RESTING = 256
 """Runs without a step under way that are remembered: progress comes by a channel of its own, and may be late."""
+
+_ASKING = (ev.SignalAwaited, ev.SignalReceived, ev.SignalAwaitAbandoned, ev.TimerFired, *ev.TERMINAL)
+"""What may open or close an approval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,9 @@ def _appended(state: State, fact: Appended) -> Iterator[Show]:
     for recorded in fact.events:
         for key, watcher in _who(state.watchers, fact.run):
             yield Show(key, watcher, Seen(state.deployment, fact.run, recorded))
+        if isinstance(recorded.event, _ASKING):
+            for watcher in state.watchers.get(APPROVALS, ()):
+                yield Show(APPROVALS, watcher, Seen(state.deployment, fact.run, recorded))
 
 
 def _queued(state: State, fact: Queued) -> Iterator[Show]:

@@ -4,10 +4,12 @@ import pytest
 
 from substrate import kept
 from substrate.messages import (
+    Approval,
     Claim,
     Enqueue,
     Kept,
     LogPage,
+    ReadApprovals,
     ReadHold,
     ReadLog,
     ReadRejected,
@@ -16,7 +18,7 @@ from substrate.messages import (
     RejectedPage,
     RunLine,
 )
-from substrate.questions import answer
+from substrate.questions import answer, read_approvals
 from waypost.host.errors import AmbiguousMail, NotOnHold
 from waypost.host.explain import Situation
 from waypost.host.queued import named_on_hold, on_hold, rejected
@@ -42,6 +44,10 @@ class Desks:
         """Events of a run."""
         page = answer(self.desks[deployment].index, ReadLog(run=run, after=after, limit=1000))
         return page if isinstance(page, LogPage) else None
+
+    def approvals(self, deployment: str) -> tuple[Approval, ...]:
+        """From its runs."""
+        return read_approvals(self.desks[deployment].index, ReadApprovals(limit=100)).found
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
         """From its index."""

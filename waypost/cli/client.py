@@ -6,6 +6,7 @@ Whatever comes back is a record of ``waypost.host.answers`` or an error with the
 import contextlib
 import http.client
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -62,19 +63,24 @@ class Client:
         asked = f"?{urlencode(query)}" if query else ""
         return self._answer(kind, "POST", f"{_path(path)}{asked}", body, content_type)
 
+    def follow(self, *path: str) -> Iterator[bytes]:
+        """Ask, and read lines as they come, until the host ends or breaks off. Raises NoHost, Said, Unanswered."""
+        connection = _Connection(self._path, self._timeout)
+        try:
+            response = self._asked(connection, "GET", _path(path), None, "")
+            if response.status != http.client.OK:
+                raise Said(msgspec.json.decode(response.read(), type=Problem))
+            while line := response.readline():
+                yield line
+        except (OSError, http.client.HTTPException, msgspec.MsgspecError) as failure:
+            raise Unanswered(f"the host broke off ({type(failure).__name__}: {failure})") from failure
+        finally:
+            connection.close()
+
     def _answer(self, kind: type[A], method: str, path: str, body: bytes | None, content_type: str) -> A:
         connection = _Connection(self._path, self._timeout)
         try:
-            try:
-                connection.connect()
-            except (FileNotFoundError, ConnectionRefusedError):
-                raise NoHost(str(self._path.parent)) from None
-            except PermissionError:
-                raise NoHost(str(self._path.parent), "the host here belongs to another user") from None
-            headers = {"Content-Type": content_type} if body is not None else {}
-            with contextlib.suppress(BrokenPipeError):  # refused before it was read: the answer says why
-                connection.request(method, path, body, headers)
-            response = connection.getresponse()
+            response = self._asked(connection, method, path, body, content_type)
             raw = response.read()
         except (OSError, http.client.HTTPException) as failure:
             raise Unanswered(f"the host broke off ({type(failure).__name__}: {failure})") from failure
@@ -87,6 +93,20 @@ class Client:
         except msgspec.MsgspecError as bad:
             raise Unanswered(f"the host's words can't be read ({response.status}: {bad})") from bad
         raise Said(problem)
+
+    def _asked(
+        self, connection: "_Connection", method: str, path: str, body: bytes | None, content_type: str
+    ) -> http.client.HTTPResponse:
+        try:
+            connection.connect()
+        except (FileNotFoundError, ConnectionRefusedError):
+            raise NoHost(str(self._path.parent)) from None
+        except PermissionError:
+            raise NoHost(str(self._path.parent), "the host here belongs to another user") from None
+        headers = {"Content-Type": content_type} if body is not None else {}
+        with contextlib.suppress(BrokenPipeError):  # refused before it was read: the answer says why
+            connection.request(method, path, body, headers)
+        return connection.getresponse()
 
 
 def _path(parts: tuple[str, ...]) -> str:

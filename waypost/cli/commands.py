@@ -266,6 +266,18 @@ def queue_rejected(data: Data = None, json: Json = False) -> int:  # noqa: FBT00
 
 
 @app.command()
+def approvals(
+    follow: Annotated[bool, typer.Option("--follow", help="Then tell of each as it opens and closes.")] = False,  # noqa: FBT002 - typer's form
+    data: Data = None,
+    json: Json = False,  # noqa: FBT002 - the same
+) -> int:
+    """List what runs ask of people."""
+    from waypost.cli import asking
+
+    return asking.approvals(data, follow=follow, as_json=json)
+
+
+@app.command()
 def runs(data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
     """List runs, newest first, with what each waits on."""
     from waypost.cli import reading

@@ -8,7 +8,18 @@ if TYPE_CHECKING:
     from waypost.host.held import WouldGo
 
 from waypost.cli.output import harmless
-from waypost.host.answers import ChildExit, DeploymentVerified, RunRow, Runs, RunShown, Unread, Verified, WaitingOn, Why
+from waypost.host.answers import (
+    ApprovalShown,
+    ChildExit,
+    DeploymentVerified,
+    RunRow,
+    Runs,
+    RunShown,
+    Unread,
+    Verified,
+    WaitingOn,
+    Why,
+)
 
 ISOLATION = {
     "namespace": "workflow code sees its own files and processes, and nothing of yours",
@@ -73,6 +84,15 @@ def _wait(wait: WaitingOn) -> str:
     since = f", since {moment(wait.since)}" if wait.since else ""
     deadline = f", until {moment(wait.deadline)}" if wait.deadline else ", no deadline"
     return f"{wait.kind}: {wait.detail}{since}{deadline}"
+
+
+def approvals(found: Iterable[ApprovalShown]) -> Iterator[str]:
+    """Open approvals, each with the command that answers it."""
+    for each in found:
+        until = f", until {moment(each.deadline)}" if each.deadline else ""
+        who = harmless(", ".join(each.who))
+        yield f"{each.run} {each.call}  {harmless(each.title)}  asked {who} at {moment(each.at)}{until}"
+        yield f"  next: waypost approve {each.run} --call '{each.call}'   (or: waypost reject …)"
 
 
 def would_go(name: str, go: "WouldGo") -> Iterator[str]:

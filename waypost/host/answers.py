@@ -4,6 +4,7 @@ Times are ISO 8601 UTC with milliseconds; every error is a ``Problem``.
 """
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,22 @@ class RunRow(Answer, frozen=True, kw_only=True):
     waiting: str = ""
 
 
+class ApprovalShown(Answer, frozen=True, kw_only=True):
+    """An open approval. Its correlation is its ``call``; ``request`` is the Message-ID of the mail that asks."""
+
+    deployment: str
+    address: str
+    run: str
+    call: str
+    at: str
+    title: str
+    who: tuple[str, ...]
+    request: str
+    deadline: str | None = None
+    snapshot: msgspec.Raw | UnsetType = UNSET
+    """As the workflow gave it; not there where it gave none."""
+
+
 class Unread(Answer, frozen=True, kw_only=True):
     """A deployment that a list says nothing of, and why."""
 
@@ -112,6 +129,13 @@ class Runs(Answer, frozen=True, kw_only=True):
 
     runs: tuple[RunRow, ...]
     more: bool = False
+    unread: tuple[Unread, ...] = ()
+
+
+class OpenApprovals(Answer, frozen=True, kw_only=True):
+    """What runs ask of people, by deployment, oldest run first."""
+
+    approvals: tuple[ApprovalShown, ...]
     unread: tuple[Unread, ...] = ()
 
 

@@ -16,15 +16,17 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from substrate.errors import SubstrateError
+from waypost.acting import Ref
 from waypost.host import queued, source
 from waypost.host.answers import Answer, Problem, Status, Verified
 from waypost.host.bodies import Bodies
 from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
+from waypost.host.sink import Connection
 from waypost.model.errors import Invalid, WaypostError
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
@@ -79,14 +81,24 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Api:
-    """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part."""
+    """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part.
+
+    ``sinks``: the SinkActor.
+    """
 
     def __init__(
-        self, live: Live, *, limits: Limits, verify: Callable[[], Verified], status: Callable[[], Status]
+        self,
+        live: Live,
+        *,
+        limits: Limits,
+        verify: Callable[[], Verified],
+        status: Callable[[], Status],
+        sinks: Ref | None = None,
     ) -> None:
         self._live, self._limits, self._verify, self._status = live, limits, verify, status
         self._bodies = Bodies(limits.bodies)
         self._lookers = anyio.CapacityLimiter(_LOOKERS)
+        self._sinks = sinks
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -98,6 +110,8 @@ class Api:
                 _route("/v1/runs/{run}/events", self.events),
                 _route("/v1/runs/{run}/why", self.why),
                 _route("/v1/verify", self.verify),
+                _route("/v1/approvals", self.approvals),
+                Route("/v1/approvals/follow", self.follow, methods=["GET"]),
                 _route("/v1/queue/hold", self.on_hold),
                 _route("/v1/queue/rejected", self.rejected),
                 _route("/v1/queue/hold/{mail:path}/release", self.release, "POST"),
@@ -151,6 +165,14 @@ class Api:
     async def why(self, request: Request) -> Answer:
         """What one run waits on."""
         return await in_thread(source.why, self._live.everything(), request.path_params["run"])
+
+    async def approvals(self, _request: Request) -> Answer:
+        """What runs ask of people."""
+        return await in_thread(source.approvals, self._live.everything())
+
+    async def follow(self, _request: Request) -> Response:
+        """Be the host's sink: what is open, then what opens and closes, a line of JSON each, until either side ends."""
+        return StreamingResponse(Connection(self._sinks).lines(), media_type="application/x-ndjson")
 
     async def on_hold(self, _request: Request) -> Answer:
         """Mails on hold."""

@@ -38,6 +38,8 @@ from waypost.host.lock import HostLock
 from waypost.host.messages import Begin, End
 from waypost.host.root import HostActor, House
 from waypost.host.server import ApiServer, bind
+from waypost.host.sink import SinkActor
+from waypost.host.sink_logic import HangUp
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users
 from waypost.host.wires import Wires
@@ -118,7 +120,9 @@ class Host:
                 limits=config.limits,
                 disk=disk or Disk(),
             )
-            root = _root(config, ports, clock, wires, opened)
+            sinks = SinkActor.start(clock=clock)
+            opened.callback(_quietly, lambda: sinks.stop(timeout=_MARGIN))
+            root = _root(config, ports, clock, wires, opened, sinks)
             live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
             status = Status(
                 waypost=__version__,
@@ -134,9 +138,11 @@ class Host:
                 limits=config.limits,
                 verify=lambda: offline.check(data, key.public, isolation=str(config.isolation)),
                 status=lambda: status,
+                sinks=sinks,
             )
             server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
             opened.callback(server.stop)
+            opened.callback(tell, sinks, HangUp())  # before that: it waits for what is being answered
             return cls(config, data, key, root, opened.pop_all())
 
     def drain(self, patience: float) -> None:
@@ -157,7 +163,7 @@ class Host:
         self.close()
 
 
-def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened: ExitStack) -> Ref:
+def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened: ExitStack, sinks: Ref) -> Ref:
     """Start the actors, and the clock and the wires, which tell the root should they fail.
 
     Their end goes onto the stack: asked politely first, then by the root's own end, and only then clock and wires.
@@ -183,6 +189,7 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
         report=report,
         give_up=config.give_up,
         watchers=watchers,
+        sinks=sinks,
     )
     root = HostActor.start(house)
     clock.start(root)

@@ -7,7 +7,7 @@ without a host; a list that left them out, or a run that "nobody has", would be 
 from collections.abc import Callable, Collection
 from functools import cached_property
 
-from substrate.messages import Kept, LogPage, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
 from waypost.host.explain import Situation
 from waypost.host.offline import Offline
 from waypost.host.source import Source
@@ -31,6 +31,10 @@ class Beside:
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq."""
         return self._of(deployment).page(deployment, run, after)
+
+    def approvals(self, deployment: str) -> tuple[Approval, ...]:
+        """Open approvals, oldest run first."""
+        return self._of(deployment).approvals(deployment)
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
         """Mails on hold, oldest first."""

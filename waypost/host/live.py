@@ -14,6 +14,8 @@ from actors.messages import Begun, Describe, Forward
 from substrate.messages import (
     Accepted,
     Answer,
+    Approval,
+    Approvals,
     Cancel,
     CancelTaken,
     Done,
@@ -21,6 +23,7 @@ from substrate.messages import (
     LogPage,
     Operation,
     Question,
+    ReadApprovals,
     ReadHold,
     ReadLog,
     ReadRejected,
@@ -159,6 +162,17 @@ class Live:
                 return None
             raise
         return page
+
+    def approvals(self, deployment: str) -> tuple[Approval, ...]:
+        """Open approvals, oldest run first."""
+        found: list[Approval] = []
+        after: RunId | None = None
+        while True:
+            page: Approvals = self._forward(deployment, ReadApprovals(after=after, limit=_PORTION))
+            found += page.found
+            after = page.next
+            if after is None:
+                return tuple(found)
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
         """Mails on hold, oldest first."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from substrate.errors import BadKey, NoSuchRun, SubstrateError
 from substrate.heads import read_note
 from substrate.keys import PublicKey, SigningKey
-from substrate.messages import Kept, LogPage, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
 from substrate.reader import Reader
 from substrate.receipt import Claim, Receipt, issue
 from substrate.verify import Expected, by_note, by_receipt, verify
@@ -41,6 +41,10 @@ class Offline:
             return self._reader(deployment).page(run, after=after, limit=self._limits.page)
         except NoSuchRun:
             return None
+
+    def approvals(self, deployment: str) -> tuple[Approval, ...]:
+        """Open approvals, oldest run first."""
+        return self._reader(deployment).approvals()
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
         """Mails on hold, oldest first."""

@@ -54,6 +54,8 @@ class House:
     report: Callable[[Description], None]
     give_up: Callable[[HostError], None]
     watchers: tuple[Ref, ...] = ()
+    sinks: Ref | None = None
+    """The SinkActor."""
     isolation: Isolation = NONE
     users: Mapping[str, int] = field(default_factory=dict)
     """Each deployment's own, where the isolation gives it one."""
@@ -63,7 +65,7 @@ class HostActor(Shell):
     """The root. Told ``Begin``; asked ``Deployments`` and ``End``."""
 
     def __init__(self, house: House) -> None:
-        self._setup = Setup(house.ports.limits, house.watchers)
+        self._setup = Setup(house.ports.limits, house.watchers, house.sinks)
         super().__init__("host", Idle(), self._decide, clock=house.ports.clock)
         self._house = house
         self._code = {described.spec.name: described for described in house.described}

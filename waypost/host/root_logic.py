@@ -10,6 +10,7 @@ from typing import TypeAlias, assert_never
 
 from actors.describing import Description
 from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from actors.watching import APPROVALS
 from waypost.acting import ActorEnded, Asked, Next, Ref, Reply, Tell
 from waypost.host.errors import AllDown, HostBroke, HostError
 from waypost.host.messages import (
@@ -116,6 +117,8 @@ class Setup:
 
     limits: Limits
     watchers: tuple[Ref, ...] = ()
+    sinks: Ref | None = None
+    """Who is told of approvals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,8 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
     if isinstance(after, Running):
         effects += [*_tell_routes(after), Tell(message.courier, Serve(message.supervisor, after.bus))]
     effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
+    if setup.sinks is not None:
+        effects.append(Tell(message.supervisor, WatchRun(APPROVALS, setup.sinks)))
     return Next(after, (*effects, Tell(message.supervisor, Start())))
 
 

@@ -8,15 +8,27 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
-from substrate.messages import Kept, LogPage, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
 from waypost.host import explain
-from waypost.host.answers import EventsPage, RunRow, Runs, RunShown, Unread, WaitingOn, Why
+from waypost.host.answers import (
+    ApprovalShown,
+    EventsPage,
+    OpenApprovals,
+    RunRow,
+    Runs,
+    RunShown,
+    Unread,
+    WaitingOn,
+    Why,
+)
 from waypost.host.errors import AmbiguousRun, NoSuchRun
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
 from waypost.model.errors import Invalid, WaypostError
 from waypost.model.ids import RunId, parse_run_id
+from waypost.model.times import stamp
 
 T = TypeVar("T")
 
@@ -39,6 +51,10 @@ class Source(Protocol):
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq; None when the deployment has no event of it."""
+        ...
+
+    def approvals(self, deployment: str) -> tuple[Approval, ...]:
+        """The open approvals of a deployment, oldest run first."""
         ...
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
@@ -74,6 +90,30 @@ def runs(source: Source, limit: int = LIST) -> Runs:
     rows = [_row(name, line, stopped.get(name)) for name, lines in found.items() for line in lines]
     rows.sort(key=lambda row: row.started, reverse=True)
     return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit, unread=unread)
+
+
+def approvals(source: Source) -> OpenApprovals:
+    """The answer of ``waypost approvals``."""
+    addresses = {each.name: each.address for each in source.situations()}
+    found, unread = readable(source, source.approvals)
+    shown = tuple(approval_shown(name, addresses[name], each) for name, several in found.items() for each in several)
+    return OpenApprovals(approvals=shown, unread=unread)
+
+
+def approval_shown(deployment: str, address: str, approval: Approval) -> ApprovalShown:
+    """An open approval as the API tells it."""
+    return ApprovalShown(
+        deployment=deployment,
+        address=address,
+        run=approval.run,
+        call=approval.call,
+        at=approval.at,
+        title=approval.title,
+        who=approval.who,
+        request=approval.request,
+        deadline=None if approval.deadline is None else stamp(approval.deadline),
+        snapshot=UNSET if approval.snapshot is None else msgspec.Raw(approval.snapshot),
+    )
 
 
 def locate(source: Source, text: str) -> tuple[Situation, RunId]:
