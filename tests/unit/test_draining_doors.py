@@ -1,0 +1,107 @@
+"""What a drain and a recycle look like from outside: what is recorded, what is weighed, what is said, who is told."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+from actors.describing import Changed
+from actors.draining import Executing, Renewed, StillExecuting, Weigh
+from actors.logic.child_states import Weighing
+from actors.logic.supervisor import WATCHING
+from actors.logic.supervisor_states import Running
+from actors.logic.supervisor_words import describe
+from ipc.weight import resident
+from substrate.messages import BeginGeneration, HoldDeployment, ResumeDeployment
+from substrate.operations import Settled
+from waypost.acting import Asked, Reply
+from waypost.host.status import followed, status_of
+from waypost.model.ids import Generation, RunId
+from waypost.testing import childhood
+from waypost.testing.desk import Desk, message
+from waypost.testing.supervision import BOOKS, DRAINING, EXECUTING, RUNNING, SETUP, step
+
+# --- the repository ------------------------------------------------------------------------------------------------
+
+
+def test_a_drained_deployment_is_held_by_one_commit_and_goes_on_by_another() -> None:
+    """By the same word and the same verb as one that was restored; no epoch begins."""
+    desk = Desk()
+    desk.begin()
+    desk.must(HoldDeployment("ann"))
+    assert desk.index.state.held == "drain"
+    assert desk.changes[-1].subject == "hold the deployment: drained, by ann"
+    assert desk.do(HoldDeployment("bob")) == Settled()
+    desk.enqueue(message("m1@x"))
+    assert desk.index.state.held == "drain"
+    desk.check()
+    desk.must(ResumeDeployment("ann"))
+    assert not desk.index.state.held
+    desk.must(BeginGeneration())
+    desk.check()
+
+
+# --- the kernel ----------------------------------------------------------------------------------------------------
+
+
+def test_all_of_a_session_is_weighed_and_nothing_else() -> None:
+    """A process may put its weight into another one that it begins."""
+    heavy = "import os, sys; b = bytearray(40_000_000); pid = os.fork()"
+    script = f"{heavy}; sys.stdout.write('.'); sys.stdout.flush(); sys.stdin.read()"
+    one = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert one.stdout is not None
+        assert one.stdout.read(2) == b".."
+        assert 80_000_000 < resident(one.pid) < 400_000_000
+    finally:
+        one.communicate()
+    assert resident(one.pid) == 0
+    assert resident(os.getsid(0)) > 0
+
+
+def test_a_child_that_talks_is_weighed() -> None:
+    """By the number of its process as the host has it, never by what it says of itself."""
+    assert Weighing(childhood.TALKING.pid) in childhood.step(childhood.TALKING, Weigh()).effects
+    assert not childhood.step(childhood.NEW, Weigh()).effects
+
+
+# --- people --------------------------------------------------------------------------------------------------------
+
+
+def test_whoever_looks_on_is_answered_when_something_has_changed() -> None:
+    """And at once where it has changed since; nobody asks again and again."""
+    known = describe(SETUP, DRAINING)
+    waits = step(DRAINING, Asked(5, Changed(known)))
+    assert waits.effects == ()
+    late = step(DRAINING, Asked(5, Changed(describe(SETUP, RUNNING))))
+    assert late.effects == (Reply(5, known),)
+    more = (EXECUTING, Executing(RunId("run_4_00112233445566aa"), "between two steps", ""))
+    told = step(waits.state, StillExecuting(Generation(3), more))
+    answers = [effect for effect in told.effects if isinstance(effect, Reply)]
+    assert answers == [Reply(5, describe(SETUP, told.state))]
+    assert told.state.books.watching == ()
+
+
+def test_of_many_who_look_on_the_last_ones_are_answered_at_once() -> None:
+    """Nobody can make a supervisor remember without end."""
+    state = replace(DRAINING, books=replace(BOOKS, watching=tuple(range(WATCHING))))
+    assert step(state, Asked(99, Changed(describe(SETUP, state)))).effects == (Reply(99, describe(SETUP, state)),)
+
+
+def test_a_status_says_what_is_waited_for_and_whence_the_process_comes() -> None:
+    """For programs: the same as people are told."""
+    renewed = Renewed("operator", "ann: leaks", 1_764_403_200_000, Generation(2))
+    status = status_of(describe(SETUP, replace(DRAINING, books=replace(BOOKS, renewed=renewed))))
+    (one,) = status.executing
+    assert (one.run, one.step, one.since) == (EXECUTING.run, "step pay", EXECUTING.since)
+    assert status.renewed is not None
+    assert (status.renewed.origin, status.renewed.after) == ("operator", 2)
+
+
+def test_a_mark_differs_when_anything_does() -> None:
+    """Else somebody would wait for what has happened already."""
+    marks = {followed(describe(SETUP, state)).mark for state in (RUNNING, DRAINING, Running(BOOKS, 78, 0.0))}
+    assert len(marks) == 3
+    assert followed(describe(SETUP, RUNNING)).mark == followed(describe(SETUP, RUNNING)).mark
