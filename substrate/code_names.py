@@ -1,8 +1,9 @@
 """How the names in a tree of code stand in a repository: as they are, but for what git or a shell would trip on.
 
 ``A-Z a-z 0-9 _ = + @ , . -`` stand for themselves; every other byte of a name's UTF-8, a ``-`` at its beginning, a
-``.`` at its end and the ``.`` of one that begins with ``.git`` in any case stand as ``%xx``, as ``%`` itself does. So
-every name has one spelling and every spelling one name, and ``git fsck --strict`` finds nothing, whatever is in a tree.
+``.`` at its end, the ``.`` of one that begins with ``.git`` in any case, and the first letter of what Windows takes
+for a device (``con.py``) stand as ``%xx``, as ``%`` itself does. So every name has one spelling and every spelling one
+name, and ``git fsck --strict`` finds nothing, whatever is in a tree.
 """
 
 import re
@@ -11,6 +12,7 @@ from substrate.errors import BadPath
 from waypost.model.code import is_path
 
 _PLAIN = re.compile(rb"[A-Za-z0-9_=+@,.\-]")
+_DEVICE = re.compile(rb"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
 _ESCAPED = re.compile(rb"%([0-9a-f]{2})")
 _NAME = 255
 """Characters of one spelled name: what file systems allow in a clone."""
@@ -39,7 +41,8 @@ def unspell(spelled: str) -> str:
 
 def _spell(name: str) -> str:
     raw = name.encode()
-    marked = {0} if raw[:1] == b"-" or raw[:4].lower() == b".git" else set[int]()
+    first = raw[:1] == b"-" or raw[:4].lower() == b".git" or _DEVICE.match(raw) is not None
+    marked = {0} if first else set[int]()
     if raw.endswith(b"."):
         marked.add(len(raw) - 1)
     return "".join(

@@ -1,5 +1,7 @@
 """Code in a repository: a tree by its hash, written once; the record of what runs; names that git can bear."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from substrate.rules.code import code_of
 from waypost.model.code import FILE, FILES, TOTAL, Deployed, decode, deployed, encode, is_path, is_secret, tree_hash
 from waypost.model.declaration import Declared
 from waypost.model.errors import Invalid
+from waypost.testing import cases
 from waypost.testing.desk import ADDRESS, Desk, message
 
 CODE = {"flow.py": b"x = 1\n", "shop/__init__.py": b"", "data/two words.txt": b"data", ".gitignore": b"*.pyc"}
@@ -141,3 +144,18 @@ def test_a_record_that_is_none_is_refused(raw: bytes) -> None:
     """It is read from a repository that anybody may have pushed to."""
     with pytest.raises(Invalid, match=r"state/code\.json"):
         decode(raw)
+
+
+@pytest.mark.parametrize("row", cases.rows("names.tsv"), ids=lambda row: row["name(json)"][:24])
+def test_a_hostile_name_is_refused_or_stands_as_another(row: dict[str, str]) -> None:
+    """A file may be called what it likes; what git or a system would trip over never stands in a tree as it is."""
+    name = json.loads(row["name(json)"])
+    if not is_path(name) or len(name.encode()) > 80:
+        with pytest.raises(BadPath):
+            spell(name)
+        return
+    spelled = spell(name)
+    check_path(spelled)
+    assert unspell(spelled) == name
+    if row["right_outcome"].startswith(("refuse", "encode")):
+        assert spelled != name
