@@ -4,6 +4,7 @@
     root         HostActor and its decision (root_logic): what is started, what is started again
     crew         the five actors of a deployment with their ports
     mailbus      the one door for mail, and its decision; spool, worker, maildir
+    compiled     a child's code, compiled where every child can read it
     courier      one outbox on its way out, and its decision
     timeline     one line an event, for whoever looks
     clock        the timer thread; alarms; wires: the one I/O thread; child_log; guard
