@@ -91,6 +91,12 @@ class CancelRequest(Message, frozen=True, kw_only=True, tag="cancel.request"):
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 
 
+class RecycleRequest(Message, frozen=True, kw_only=True, tag="recycle.request"):
+    """The child asks for a fresh process in its place: what executes comes to rest first. There is no answer."""
+
+    reason: Line
+
+
 class RunLogCredit(Message, frozen=True, kw_only=True, tag="run.log.credit"):
     """One page of the run's log was taken in; another may be sent."""
 
@@ -206,7 +212,15 @@ class Shutdown(Message, frozen=True, kw_only=True, tag="shutdown"):
 
 
 FromChild: TypeAlias = (
-    Ready | AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | CancelRequest | RunLogCredit
+    Ready
+    | AppendRequest
+    | BlobPut
+    | BlobGet
+    | OutboundMessage
+    | PauseRequest
+    | CancelRequest
+    | RecycleRequest
+    | RunLogCredit
 )
 FromChildEvents: TypeAlias = Progress
 ToChild: TypeAlias = (

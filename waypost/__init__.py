@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         SendRefused,
         StepError,
     )
-    from waypost.authoring.steps import Step, cancelled, idempotency_key, progress
+    from waypost.authoring.steps import Step, cancelled, idempotency_key, progress, recycle
     from waypost.authoring.workflow import Workflow
     from waypost.model.errors import Invalid, WaypostError
     from waypost.model.mail_record import Attachment, Mail
@@ -51,6 +51,7 @@ _HOME = {
     "idempotency_key": "waypost.authoring.steps",
     "progress": "waypost.authoring.steps",
     "receive": "waypost.authoring.calls",
+    "recycle": "waypost.authoring.steps",
     "send": "waypost.authoring.calls",
     "signal": "waypost.authoring.calls",
     "sleep": "waypost.authoring.calls",
@@ -78,6 +79,7 @@ __all__ = [
     "idempotency_key",
     "progress",
     "receive",
+    "recycle",
     "send",
     "signal",
     "sleep",

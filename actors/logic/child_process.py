@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.describing import ExitReason
-from actors.draining import Weigh
+from actors.draining import RecycleRequested, Weigh
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
 from actors.logic.child_pace import Pace, charge, release
@@ -59,7 +59,7 @@ from actors.messages import (
     Woken,
     Written,
 )
-from ipc.messages import FromChild, Progress, Ready, RunLogCredit, Shutdown, ToChild
+from ipc.messages import FromChild, Progress, Ready, RecycleRequest, RunLogCredit, Shutdown, ToChild
 from substrate.messages import Done, Outcome, Refused, Withheld
 from waypost.acting import Halt, Next
 from waypost.model.errors import Invalid
@@ -262,6 +262,8 @@ def _heard(setup: Setup, state: Talking, message: FromChild | Progress) -> Next[
             return Next(state, (ToDispatch(message),))
         case Progress():
             return _progress(setup, state, message)
+        case RecycleRequest(reason=reason):
+            return Next(state, (ToParent(RecycleRequested(setup.generation, reason)),))
         case _:
             try:
                 given = take(

@@ -30,6 +30,7 @@ flow = Workflow("orders", address="orders@example.com", mail_to=["boss@example.c
 def read(mail: Mail) -> int:
     print("body of read", idempotency_key(), flush=True)
     progress("reading " + mail.subject)
+    recycle("it has read enough")
     return int(mail.subject)
 
 @flow.step
@@ -108,8 +109,9 @@ def test_a_run_goes_to_its_end(start: Start) -> None:
         host.until_ended()
         assert result(host) == 21
         assert host.kinds() == ["RunStarted", *["StepStarted", "StepCompleted"] * 2, "RunCompleted"]
-        host.until(lambda: bool(host.progress))
+        host.until(lambda: bool(host.progress and host.recycles))
         assert host.progress[0].text == "reading 7"
+        assert host.recycles == ["it has read enough"]
         assert host.ready is not None
         assert host.ready.code == hashlib.sha256(host.file.read_bytes()).hexdigest()
         assert host.ready.pid == host.pid

@@ -6,8 +6,8 @@ import sys
 from dataclasses import replace
 
 from actors.describing import Changed
-from actors.draining import Executing, Renewed, StillExecuting, Weigh
-from actors.logic.child_states import Weighing
+from actors.draining import Executing, RecycleRequested, Renewed, StillExecuting, Weigh
+from actors.logic.child_states import ToParent, Weighing
 from actors.logic.supervisor import WATCHING
 from actors.logic.supervisor_states import Running
 from actors.logic.supervisor_words import describe
@@ -65,6 +65,27 @@ def test_a_child_that_talks_is_weighed() -> None:
     """By the number of its process as the host has it, never by what it says of itself."""
     assert Weighing(childhood.TALKING.pid) in childhood.step(childhood.TALKING, Weigh()).effects
     assert not childhood.step(childhood.NEW, Weigh()).effects
+
+
+def test_a_child_that_wants_a_successor_says_so_to_its_supervisor() -> None:
+    """And goes on: it is told when it has to go."""
+    following = childhood.step(childhood.TALKING, childhood.MESSAGES["heard recycle request"])
+    assert following.effects == (ToParent(RecycleRequested(childhood.SETUP.generation, "leaks")),)
+    assert following.state == childhood.TALKING
+
+
+def test_a_step_asks_for_it_in_one_line() -> None:
+    """In a plain process, such as a test of the workflow, nobody hears it."""
+    recycle("nobody is here")
+    said: list[str] = []
+    enter(InStep("0" * 64, print, renew=said.append))
+    try:
+        recycle("it\nleaks " + "x" * 2000)
+        with pytest.raises(Invalid):
+            recycle(1)  # type: ignore[arg-type]  # what is tested
+    finally:
+        contextvars.copy_context()
+    assert said == [("it leaks " + "x" * 2000)[:1000]]
 
 
 # --- people --------------------------------------------------------------------------------------------------------

@@ -36,15 +36,21 @@ class Recall:
         self.said = False
 
 
+def _nobody(_reason: str) -> None:
+    """Who would renew a process that is no child."""
+
+
 class InStep(msgspec.Struct, frozen=True):
     """The body of one try of a step.
 
-    ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress; ``recall`` says when to stop.
+    ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress; ``recall`` says when to stop;
+    ``renew`` takes why the process wants a successor.
     """
 
     key: str
     report: Callable[[str], None]
     recall: Recall = msgspec.field(default_factory=Recall)
+    renew: Callable[[str], None] = _nobody
 
 
 class Nowhere(msgspec.Struct, frozen=True):

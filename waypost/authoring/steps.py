@@ -146,18 +146,39 @@ def cancelled() -> bool:
             raise NotReplayable("cancelled() outside of a step", "in the run itself, cancellation is an exception")
 
 
+def recycle(reason: str) -> None:
+    """Ask the host for a fresh process in place of this one, for ``reason``: one line. For use in a step.
+
+    It returns at once, and the step goes on: what executes comes to rest first, and what waits is driven by the next
+    process. Where a process is being replaced anyway, or in a plain one, it does nothing. Raises NotReplayable outside
+    of a step, Invalid for what is no text.
+    """
+    line = _line("recycle", reason)
+    match current():
+        case InStep() as step:
+            step.renew(line)
+        case Nowhere():
+            pass
+        case _:
+            raise NotReplayable("recycle() outside of a step", "call it inside the step's function")
+
+
 def progress(text: str) -> None:
     """Tell whoever watches the run what the step is at: one line, 1000 characters, never recorded. For use in a step.
 
     In a plain process it does nothing. Raises NotReplayable outside of a step, Invalid for what is no text.
     """
-    if not isinstance(text, str):
-        raise Invalid(f"progress() takes text, not {text!r}")
+    line = _line("progress", text)
     match current():
         case InStep() as step:
-            line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
-            step.report(line[:LINE])
+            step.report(line)
         case Nowhere():
             pass
         case _:
             raise NotReplayable("progress() outside of a step", "call it inside the step's function")
+
+
+def _line(name: str, text: object) -> str:
+    if not isinstance(text, str):
+        raise Invalid(f"{name}() takes text, not {text!r}")
+    return " ".join(text.split()).encode("utf-8", "backslashreplace").decode()[:LINE]

@@ -13,7 +13,7 @@ from waypost.authoring.requests import CallStep
 from waypost.authoring.scope import InStep, Recall, enter
 from waypost.child import faults
 from waypost.child.effects import Body, BodyEnd, Completed, Errored
-from waypost.child.mailbox import BodyEnded, Mailbox, Reported
+from waypost.child.mailbox import BodyEnded, Mailbox, Reported, Wearied
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
 
@@ -42,7 +42,12 @@ class Bodies:
         context = Context()  # not the caller's: a step is in no run, and sees no other step's settings
         name, recall = (run, body.step.call), Recall()
         self._recalls[name] = recall
-        scope = InStep(body.key, lambda text: self._mailbox.put(Reported(run, body.step.call, text)), recall)
+        scope = InStep(
+            body.key,
+            lambda text: self._mailbox.put(Reported(run, body.step.call, text)),
+            recall,
+            lambda reason: self._mailbox.put(Wearied(reason)),
+        )
         context.run(enter, scope)
         if body.step.request.spec.asynchronous:
             self._on_loop().start(self._made(run, body, recall), context, name)

@@ -44,11 +44,17 @@ class Reported(msgspec.Struct, frozen=True):
     text: str
 
 
+class Wearied(msgspec.Struct, frozen=True):
+    """A step's body wants a fresh process to follow this one."""
+
+    reason: str
+
+
 class ChannelClosed(msgspec.Struct, frozen=True):
     """Nothing more will come from the host. ``reason`` is empty where it simply closed."""
 
     reason: str
 
 
-Note: TypeAlias = Arrived | BodyEnded | TurnEnded | Reported | ChannelClosed
+Note: TypeAlias = Arrived | BodyEnded | TurnEnded | Reported | Wearied | ChannelClosed
 Mailbox: TypeAlias = SimpleQueue[Note]

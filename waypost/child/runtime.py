@@ -29,6 +29,7 @@ from ipc.messages import (
     PauseRequest,
     PauseResult,
     Progress,
+    RecycleRequest,
     RunLive,
     RunLog,
     RunLogCredit,
@@ -43,7 +44,7 @@ from waypost.child.bodies import Bodies
 from waypost.child.drive import Drive, MakeProgram
 from waypost.child.errors import HostBroke
 from waypost.child.keeping import Keeping
-from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded
+from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded, Wearied
 from waypost.child.program import Program, Turn
 from waypost.child.wire import Answer, Heard, Make, Wire, optional
 from waypost.model import events as ev
@@ -125,6 +126,8 @@ class Runtime:
             case Reported(run, call, text):
                 if run in self._drives:
                     self._wire.report(Progress(run=run, call=call, seq=self._drives[run].seq, text=text))
+            case Wearied(reason):
+                self._wire.send(RecycleRequest(reason=reason))
             case ChannelClosed(reason):
                 return Leaving(EX_PROTOCOL if reason else 0, reason)
             case _:

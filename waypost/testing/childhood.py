@@ -29,7 +29,7 @@ from actors.messages import (
     Woken,
     Written,
 )
-from ipc.messages import AppendRequest, Progress, Ready, RunLive, RunLogCredit
+from ipc.messages import AppendRequest, Progress, Ready, RecycleRequest, RunLive, RunLogCredit
 from substrate.messages import Done, Outcome, Refused, Withheld
 from waypost.acting import Next
 from waypost.model import events as ev
@@ -85,6 +85,7 @@ MESSAGES: dict[str, Any] = {
     "heard request": Heard(append(2)),
     "heard nonsense": Heard(AppendRequest(id=2, run=RUN, events=(b"{}",))),
     "heard credit": Heard(RunLogCredit(run=RUN)),
+    "heard recycle request": Heard(RecycleRequest(reason="leaks")),
     "heard progress": Heard(Progress(run=RUN, call=CALL, seq=1, text="half")),
     "bad frame": Broke("control up, frame 3: it isn't authentic"),
     "hung up": HungUp(),

@@ -40,6 +40,7 @@ from ipc.messages import (
     PauseResult,
     Progress,
     Ready,
+    RecycleRequest,
     RunLive,
     RunLog,
     RunLogCredit,
@@ -80,6 +81,8 @@ class ScriptedHost:
     ready: Ready | None = None
     progress: list[Progress] = field(default_factory=list)
     pauses: list[str] = field(default_factory=list)
+    recycles: list[str] = field(default_factory=list)
+    """Why the child wants a successor."""
     output: bytearray = field(default_factory=bytearray)
     exit_code: int | None = None
 
@@ -255,7 +258,7 @@ class ScriptedHost:
         for body in self._frames.feed(data):
             self._answer(self._receiver.open(body))
 
-    def _answer(self, message: FromChild) -> None:
+    def _answer(self, message: FromChild) -> None:  # noqa: C901 - one case per message
         if self._deaf_from is not None and len(self.log.stored) >= self._deaf_from:
             return
         match message:
@@ -263,6 +266,8 @@ class ScriptedHost:
                 self.ready = message
             case RunLogCredit():
                 pass
+            case RecycleRequest():
+                self.recycles.append(message.reason)
             case AppendRequest():
                 self._append(message)
             case BlobPut():
