@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+from contextvars import Context
 from dataclasses import replace
+
+import pytest
 
 from actors.describing import Changed
 from actors.draining import Executing, RecycleRequested, Renewed, StillExecuting, Weigh
@@ -14,7 +17,9 @@ from actors.logic.supervisor_words import describe
 from ipc.weight import resident
 from substrate.messages import BeginGeneration, HoldDeployment, ResumeDeployment
 from substrate.operations import Settled
+from waypost import Invalid, recycle
 from waypost.acting import Asked, Reply
+from waypost.authoring.scope import InStep, enter
 from waypost.host.status import followed, status_of
 from waypost.model.ids import Generation, RunId
 from waypost.testing import childhood
@@ -76,16 +81,17 @@ def test_a_child_that_wants_a_successor_says_so_to_its_supervisor() -> None:
 
 def test_a_step_asks_for_it_in_one_line() -> None:
     """In a plain process, such as a test of the workflow, nobody hears it."""
-    recycle("nobody is here")
     said: list[str] = []
-    enter(InStep("0" * 64, print, renew=said.append))
-    try:
+
+    def body() -> None:
+        enter(InStep("0" * 64, print, renew=said.append))
         recycle("it\nleaks " + "x" * 2000)
-        with pytest.raises(Invalid):
-            recycle(1)  # type: ignore[arg-type]  # what is tested
-    finally:
-        contextvars.copy_context()
+
+    Context().run(body)
     assert said == [("it leaks " + "x" * 2000)[:1000]]
+    recycle("nobody is here")
+    with pytest.raises(Invalid):
+        recycle(1)  # type: ignore[arg-type]  # what is tested
 
 
 # --- people --------------------------------------------------------------------------------------------------------
