@@ -16,6 +16,7 @@ from substrate.heads import Heads
 from substrate.messages import (
     Append,
     BeginGeneration,
+    Cancel,
     Claim,
     Committed,
     Done,
@@ -29,6 +30,7 @@ from substrate.messages import (
     ReadRuns,
     Refused,
     Seal,
+    Signal,
     Snapshot,
     Stage,
     Submit,
@@ -296,6 +298,28 @@ def test_a_full_disk_withholds_new_mail_first_and_ends_by_itself(deployment: Dep
     disk.full = False
     deployment.clock.advance(10.0)
     assert deployment.submit(Enqueue(message("m2@x"))).outcome == "enqueued"
+
+
+def test_the_last_of_a_full_disk_is_for_what_ends_a_run(deployment: Deployment) -> None:
+    """A run that fills the disk must be there to be cancelled; a signal can wait for space."""
+
+    class Full(Disk):
+        full = False
+
+        def reserve(self, descriptor: int, path: str, size: int) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+            super().reserve(descriptor, path, size)
+
+    disk = Full()
+    deployment.open(disk=disk, limits=Limits(seal_bytes=4 * 2**20, seal_idle=2.0, reserve=4 * 2**20))
+    run = deployment.begin()
+    disk.full = True
+    assert deployment.submit(Enqueue(message("big@x", text="x" * 3_500_000))).outcome == "enqueued"
+    for late in (step(run), Signal(run=run, name="paid", id="s1", payload=b"1")):
+        assert isinstance(deployment.ask(Submit(what=late)), Withheld)
+    assert deployment.submit(Cancel(run=run, reason="enough", origin="supervisor-operator")).fresh
+    deployment.submit(Append(by=WorkflowProcess(Generation(1)), run=run, events=(ev.RunCancelled(),)))
 
 
 def test_stop_flushes_and_answers_before_it_lets_go(deployment: Deployment, ears: Ref) -> None:

@@ -690,7 +690,22 @@ def _one_end() -> None:
     assert run.drive.phase is Phase.LEFT
 
 
+def _no_retry() -> None:
+    async def order(mail: Mail) -> None:
+        FAULTS.extend([OSError("no route")] * 3)
+        await shaky(1)
+
+    FAULTS.clear()
+    run = begun(a_workflow(order))
+    FAULTS.clear()
+    run.log.cancel()
+    run.settle()
+    assert kinds(run)[-1] == "RunCancelled"
+    assert kinds(run).count("StepStarted") == 1
+
+
 HERE: dict[str, Callable[[], None]] = {
+    "cancel during retry back-off": _no_retry,
     "two waiters one signal": _two_waiters,
     "signal and timeout at the same moment": _timeout_wins,
     "two parks in one step, one answered": _parks_stay,
@@ -705,7 +720,6 @@ HERE: dict[str, Callable[[], None]] = {
 
 HOST = "decided by the host: a wait is answered by TakeUp, and the fold refuses a second answer"
 CLOCK = "a matter of the host's clock and scheduler"
-CANCEL = "cancelling a run comes with a later issue"
 ELSEWHERE = {
     "signal before wait": HOST,
     "duplicate signal id": HOST,
@@ -719,9 +733,8 @@ ELSEWHERE = {
     "missed ticks after process suspension (SIGSTOP)": CLOCK,
     "two schedulers": CLOCK,
     "cron in DST gap / fold": CLOCK,
-    "cancel during retry back-off": CANCEL,
-    "cancel twice / by two origins": CANCEL,
-    "cleanup hangs on cancel": CANCEL,
+    "cancel twice / by two origins": HOST,
+    "cleanup hangs on cancel": CLOCK,
     "zombie run": "the supervisor's",
     "event bytes changed / event deleted": "the substrate's",
     "history 100,000 events": "a benchmark, not a timed test",

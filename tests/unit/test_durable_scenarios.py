@@ -9,7 +9,22 @@ import msgspec
 import pytest
 
 from ipc.messages import RunStart
-from substrate.messages import Answer, Append, Done, Operation, QueueMail, Refused, Supervisor, TakeUp, WorkflowProcess
+from substrate.messages import (
+    Answer,
+    Append,
+    Cancel,
+    CancelTaken,
+    Done,
+    Operation,
+    QueueMail,
+    Refused,
+    Signal,
+    SignalTaken,
+    Supervisor,
+    TakeUp,
+    WorkflowProcess,
+)
+from waypost.model import event_parts as ev_parts
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
@@ -246,13 +261,99 @@ def _no_path() -> None:
     assert isinstance(bench.paper.submit(appended), Refused)
 
 
+def _signal(bench: Bench, identity: str) -> str:
+    taken = bench.do(Signal(run=RUN, name="paid", id=identity, payload=b"1"))
+    assert isinstance(taken, SignalTaken)
+    return taken.outcome
+
+
+def _waiting(call: str, seen: int) -> ev.SignalAwaited:
+    return ev.SignalAwaited(call=CallId(call), park="signal", name="paid", seen=seen)
+
+
+def _early_signal_waits() -> None:
+    _early_mail_waits()
+    bench = started()
+    assert _signal(bench, "s1") == "kept"
+    bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")), _waiting("r1#2", seen=3))
+    state = bench.paper.index.known(RUN).run
+    assert isinstance(state, fold.Driven)
+    assert not state.ledger.waits
+
+
+def _one_signal() -> None:
+    _one_delivery()
+    bench = started()
+    assert [_signal(bench, "s1"), _signal(bench, "s1")] == ["kept", "already-present"]
+
+
+def _first_waiter() -> None:
+    _oldest_wait_first()
+    bench = started()
+    bench.child(1, _waiting("r1#2", seen=2), _waiting("r1#3", seen=2))
+    assert [_signal(bench, "s1"), _signal(bench, "s2")] == ["received", "received"]
+    assert [ev.call_of(event) for event in events(bench, ev.SignalReceived)] == ["r1#2", "r1#3"]
+
+
+def _late_signal_is_reported() -> None:
+    _handed_on()
+    bench = started()
+    bench.child(1, ev.RunFailed(error=ev.Fault(type="X", message="x")))
+    assert refused(bench, Signal(run=RUN, name="paid", id="s1", payload=b"1")).code == "ended"
+
+
+def _cancel(bench: Bench, origin: ev_parts.Origin = "supervisor-operator") -> CancelTaken:
+    taken = bench.do(Cancel(run=RUN, reason="enough", origin=origin))
+    assert isinstance(taken, CancelTaken)
+    return taken
+
+
+def _no_retry_after_a_cancel() -> None:
+    bench = started()
+    fault = ev.Fault(type="OSError", message="no route")
+    bench.child(1, ev.SignalAwaitAbandoned(call=CallId("r1#1")), step("r1#2"))
+    bench.child(
+        1,
+        ev.StepFailed(call=CallId("r1#2"), error=fault, final=False),
+        ev.TimerSet(call=CallId("r1#2"), timer="r1#2/2", delay=60.0, seen=4),
+        ev.AttemptScheduled(call=CallId("r1#2"), attempt=2, timer="r1#2/2"),
+    )
+    _cancel(bench)
+    bench.child(1, ev.RunCancelled())
+    fired = ev.TimerFired(call=CallId("r1#2"), timer="r1#2/2")
+    assert refused(bench, Append(by=Supervisor(), run=RUN, events=(fired,))).code == "terminal"
+
+
+def _first_origin_counts() -> None:
+    bench = started()
+    assert [_cancel(bench, "self").fresh, _cancel(bench).fresh] == [True, False]
+    (asked,) = events(bench, ev.CancelRequested)
+    assert isinstance(asked, ev.CancelRequested)
+    assert asked.origin == "self"
+
+
+def _bounded_clean_up() -> None:
+    bench = started()
+    _cancel(bench)
+    bench.flush()
+    bench.child(1, ev.TimerSet(call=CallId("r1#2"), timer="r1#2", delay=600.0, seen=3))
+    bench.later(bench.limits.cancel_grace)
+    bench.settle()
+    (end,) = events(bench, ev.RunCancelled)
+    assert isinstance(end, ev.RunCancelled)
+    assert end.code == "past-grace"
+
+
 HERE: dict[str, Callable[[], None]] = {
-    "signal before wait": _early_mail_waits,
-    "duplicate signal id": _one_delivery,
-    "two waiters one signal": _oldest_wait_first,
+    "cancel during retry back-off": _no_retry_after_a_cancel,
+    "cancel twice / by two origins": _first_origin_counts,
+    "cleanup hangs on cancel": _bounded_clean_up,
+    "signal before wait": _early_signal_waits,
+    "duplicate signal id": _one_signal,
+    "two waiters one signal": _first_waiter,
     # Debatable row: "the timer wins" in the reference; here the log's order does, on every replay the same.
     "signal and timeout at the same moment": _log_decides,
-    "signal lost on hand-over to a new run": _handed_on,
+    "signal lost on hand-over to a new run": _late_signal_is_reported,
     "approval twice: yes then no": _first_decision_counts,
     "approval by mail reply delivered twice": _reply_twice,
     "approval after the park timed out": _too_late,
@@ -269,7 +370,6 @@ HERE: dict[str, Callable[[], None]] = {
 }
 
 CHILD_SIDE = "decided in the child, and tested with its drive"
-CANCEL = "cancelling a run comes with a later issue"
 ELSEWHERE = {
     "timer 0 / negative / NaN / huge": CHILD_SIDE,
     "error type that must not be retried": CHILD_SIDE,
@@ -277,9 +377,6 @@ ELSEWHERE = {
     "random/time in the body": CHILD_SIDE,
     "two schedulers": "cron comes with a later issue; a second host is refused by the data directory's lock",
     "cron in DST gap / fold": "cron comes with a later issue",
-    "cancel during retry back-off": CANCEL,
-    "cancel twice / by two origins": CANCEL,
-    "cleanup hangs on cancel": CANCEL,
     "event bytes changed / event deleted": "what is on disk is the substrate's to check",
     "history 100,000 events": "a benchmark, not a timed test",
 }
