@@ -224,13 +224,45 @@ def test_a_tree_that_is_changed_under_its_host_is_made_anew_for_the_next_child(p
 
 
 @pytest.mark.torture
-def test_a_host_keeps_others_from_deploying_beside_it(place: Path) -> None:
-    """Its repository has one writer."""
-    with HostProcess(place / "echo.py", data=place / "data"):
+def test_a_host_takes_other_code_for_a_deployment_and_its_runs_go_on(place: Path) -> None:
+    """By the verb, while it runs: a run whose log the new code fits does its next step by it, a new one all of them."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data) as host:
+        host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        said = verb("deploy", str(place / "echo.py"), data=data)
+        assert "its host runs it already" in said.out
         (place / "wording.py").write_text("WORD = 'new '\n")
-        said = verb("deploy", str(place / "echo.py"), data=place / "data")
-        assert said.status == Exit.REFUSED
-        assert "runs" in said.err
+        said = verb("deploy", "echo.py", data=data, cwd=place)
+        assert said.status == Exit.OK, said.err
+        assert "its host runs it from now on" in said.out
+        host.wait_for("is running (generation 2)")
+        host.send("echo@example.com", MORE)
+        host.wait_for('completed: "old new "')
+        run = host.send("echo@example.com", MAIL.replace(b"m1@x", b"m3@x"))
+        host.wait_for("waits")
+        begun, record = events(data, run)[0], reader(data).deployed()
+    assert isinstance(begun, ev.RunStarted)
+    assert record is not None
+    assert begun.code == record.tree
+
+
+@pytest.mark.torture
+def test_what_a_host_cannot_take_changes_nothing(place: Path) -> None:
+    """Broken code, another address, a deployment that isn't its own: said before anything is stopped."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data) as host:
+        for old, new, status in (
+            ("await word(mail)", "await word(", Exit.MALFORMED),
+            ("echo@example.com", "other@example.com", Exit.MALFORMED),
+            ('"echo", address="echo@', '"other", address="other@', Exit.REFUSED),
+        ):
+            (place / "echo.py").write_text(FLOW.replace(old, new))
+            said = verb("deploy", str(place / "echo.py"), data=data)
+            assert said.status == status, said.err
+        host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        assert not any("generation 2" in line for line in host.said)
 
 
 @pytest.mark.torture

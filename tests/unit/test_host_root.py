@@ -21,7 +21,8 @@ from waypost.host.messages import (
     Routes,
     Serve,
 )
-from waypost.host.root_logic import (
+from waypost.host.root_logic import advance
+from waypost.host.root_states import (
     Dismiss,
     GiveUp,
     Idle,
@@ -31,7 +32,6 @@ from waypost.host.root_logic import (
     StartDeployment,
     State,
     Stopped,
-    advance,
 )
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits

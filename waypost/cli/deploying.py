@@ -1,35 +1,52 @@
-"""``waypost deploy FILE|DIR``: the code goes into the deployment's repository; its next process runs it."""
+"""``waypost deploy FILE|DIR``: by the host that runs there, or alone; the deployment's next process runs that code."""
 
 import os
 import sys
 from pathlib import Path
 
+import msgspec
+
+from waypost.cli.client import Client
 from waypost.cli.output import harmless, out
-from waypost.cli.place import for_host
+from waypost.cli.place import for_host, plain
+from waypost.host.answers import CodeDeployed
+from waypost.host.datadir import DataDir
+from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
 from waypost.model.limits import DEFAULT
 
+_PATIENCE = 120.0
+"""Seconds: the host lets runs come to rest before it takes other code."""
 _LISTED = 20
 
 
 def deploy(place: str, data: str | None) -> Exit:
-    """``waypost deploy FILE|DIR``. Raises BadWorkflow, HostRuns, DataDirectory."""
+    """``waypost deploy FILE|DIR``. Raises BadWorkflow, DataDirectory, Said."""
+    where = for_host(data, Path(place))
+    body = msgspec.json.encode({"path": plain("the path", str(Path(place).absolute()))})
+    try:
+        done = Client(DataDir(where).socket, _PATIENCE).post(CodeDeployed, "deploy", body=body)
+        after = "its host runs it from now on" if done.new else "its host runs it already"
+    except NoHost:
+        done = _alone(Path(place), where)
+        after = f"next: `waypost run --data {where}` runs what is deployed there"
+    count = len(done.files)
+    out(
+        f"{done.deployment}: {'deployed' if done.new else 'deployed already'} as {done.tree[:12]}: "
+        f"{count:,} {'file' if count == 1 else 'files'}, {done.size:,} bytes",
+        *(f"    {harmless(path)}" for path in done.files[:_LISTED]),
+        *([f"    … {count - _LISTED:,} more"] if count > _LISTED else []),
+        after,
+    )
+    return Exit.OK
+
+
+def _alone(path: Path, where: Path) -> CodeDeployed:
     from waypost.host.deploying import deploy_alone
     from waypost.host.describe import describe
     from waypost.host.isolation import Asked, choose
+    from waypost.host.redeploying import told
 
-    path = Path(place)
-    where = for_host(data, path)
     isolation = choose(Asked(), data=str(where), environment=os.environ)
     one = describe(path, timeout=DEFAULT.ready_deadline, environment=os.environ, data=where, isolation=isolation)
-    new = deploy_alone(where, one, command=("waypost", *sys.argv[1:]))
-    paths = sorted(one.files)
-    size = sum(map(len, one.files.values()))
-    out(
-        f"{one.spec.name}: {'deployed' if new else 'deployed already'} as {one.record.tree[:12]}: "
-        f"{len(paths):,} {'file' if len(paths) == 1 else 'files'}, {size:,} bytes",
-        *(f"    {harmless(path)}" for path in paths[:_LISTED]),
-        *([f"    … {len(paths) - _LISTED:,} more"] if len(paths) > _LISTED else []),
-        f"next: `waypost run --data {where}` runs what is deployed there",
-    )
-    return Exit.OK
+    return told(one, new=deploy_alone(where, one, command=("waypost", *sys.argv[1:])))

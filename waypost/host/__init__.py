@@ -9,7 +9,8 @@
     timeline     one line an event, for whoever looks
     clock        the timer thread; alarms; wires: the one I/O thread; child_log; guard
     datadir      where everything lies; lock, mounts, files
-    describe     what a workflow file declares, asked of a child
+    describe     what a workflow declares, asked of a child; code_file, code_folder, code_source, imports: its tree
+    deploying    that tree into the repository and a folder: deployed, materialise, precompile; redeploying: under way
     api, server  HTTP and JSON on a Unix socket; answers: its records
     source       what the reading verbs are answered from: live (a running host) or offline (the repositories)
     narrate, explain   events in words; why a run isn't moving

@@ -326,6 +326,16 @@ class DeploymentRecycling(Answer, frozen=True, kw_only=True):
     generation: int
 
 
+class CodeDeployed(Answer, frozen=True, kw_only=True):
+    """What a deployment runs from now on; ``new``: it didn't before. ``size`` in bytes."""
+
+    deployment: str
+    tree: str
+    new: bool
+    files: tuple[str, ...]
+    size: int
+
+
 class SealedNow(Answer, frozen=True, kw_only=True):
     """All that is durable of a deployment is on its branch, for stock git to read."""
 

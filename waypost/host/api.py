@@ -22,7 +22,7 @@ from starlette.routing import Route
 from substrate.errors import SubstrateError
 from waypost.acting import Ref
 from waypost.host import queued, source
-from waypost.host.answers import Answer, Problem, Status, Verified
+from waypost.host.answers import Answer, CodeDeployed, Problem, Status, Verified
 from waypost.host.bodies import Bodies
 from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
@@ -80,10 +80,16 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
 
 
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST deploy``: an absolute path."""
+
+    path: str
+
+
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part.
 
-    ``sinks``: the SinkActor.
+    ``deploy`` takes the code at a path. ``sinks``: the SinkActor.
     """
 
     def __init__(
@@ -93,12 +99,13 @@ class Api:
         limits: Limits,
         verify: Callable[[], Verified],
         status: Callable[[], Status],
+        deploy: Callable[[str], CodeDeployed],
         sinks: Ref | None = None,
     ) -> None:
         self._live, self._limits, self._verify, self._status = live, limits, verify, status
         self._bodies = Bodies(limits.bodies)
         self._lookers = anyio.CapacityLimiter(_LOOKERS)
-        self._sinks = sinks
+        self._deploy, self._sinks = deploy, sinks
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -127,6 +134,7 @@ class Api:
                 _route("/v1/deployments/{name}/drain", self.drain_deployment, "POST"),
                 _route("/v1/deployments/{name}/recycle", self.recycle_deployment, "POST"),
                 _route("/v1/deployments/{name}/seal", self.seal, "POST"),
+                _route("/v1/deploy", self.deploy, "POST"),
             ],
             exception_handlers={
                 WaypostError: _problem,
@@ -261,6 +269,11 @@ class Api:
         """Bring all of a deployment onto its branch, for stock git to read."""
         async with self._bodies.whole(request, SMALL, "the request"):
             return await in_thread(self._live.seal, request.path_params["name"])
+
+    async def deploy(self, request: Request) -> Answer:
+        """Run what lies at a path of this machine from now on; the body is a ``Place``."""
+        async with self._bodies.whole(request, SMALL, "the request") as raw:
+            return await in_thread(self._deploy, _decoded(raw, Place).path)
 
     async def release(self, request: Request) -> Answer:
         """Let a mail in from hold."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,7 +29,7 @@ from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
 from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.deploying import Means, deploy_all, keys, refuse_resting
-from waypost.host.describe import Described
+from waypost.host.describe import Described, describe
 from waypost.host.errors import HostError
 from waypost.host.guardian import Guardian
 from waypost.host.isolation import NONE, Isolation
@@ -36,6 +37,7 @@ from waypost.host.kin import end_leftovers, kin
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.messages import Begin, End
+from waypost.host.redeploying import Redeployer
 from waypost.host.root import HostActor, House
 from waypost.host.server import ApiServer, bind
 from waypost.host.sink import SinkActor
@@ -138,6 +140,7 @@ class Host:
                 limits=config.limits,
                 verify=lambda: offline.check(data, key.public, isolation=str(config.isolation)),
                 status=lambda: status,
+                deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
             )
             server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
@@ -199,6 +202,18 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
     opened.callback(_quietly, lambda: request(root, End(), timeout=patience))
     root.tell(Begin(tuple(described.spec for described in config.described)))
     return root
+
+
+def _look(config: Config, data: DataDir, place: Path) -> Described:
+    """What a file or a folder declares, as at the start. Raises BadWorkflow."""
+    found = describe(
+        place,
+        timeout=config.limits.ready_deadline,
+        environment=config.environment,
+        data=data.path,
+        isolation=config.isolation,
+    )
+    return _told(config.isolation, (found,))[0]
 
 
 def _told(isolation: Isolation, described: tuple[Described, ...]) -> tuple[Described, ...]:

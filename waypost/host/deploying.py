@@ -88,12 +88,13 @@ def deploy_all(means: Means, every: Iterable[Described]) -> tuple[Described, ...
     for one in every:
         with suppress(SubstrateError):  # its supervisor opens the same repository next, and tells what is wrong with it
             deploy(means, one)
-        used.append(_materialised(means.data, one))
+        used.append(materialised(means.data, one))
     _sweep(means, {one.record.tree for one in used})
     return tuple(used)
 
 
-def _materialised(data: DataDir, one: Described) -> Described:
+def materialised(data: DataDir, one: Described) -> Described:
+    """The same without its files, which are in a folder of the data directory then. Raises NotWritable."""
     try:
         folder = materialise(data.code, one.files)
         return replace(one, files={}, compiled=compiled(folder, one.files))

@@ -7,7 +7,9 @@ from actors.describing import Description
 from actors.messages import DeploymentSpec, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked
+from waypost.host.describe import Described
 from waypost.host.spool import Spooled
+from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment
 from waypost.model.queue import Outgoing
 
@@ -158,4 +160,22 @@ class DeploymentStarted:
     courier: Ref
 
 
-RootMessage: TypeAlias = Begin | Asked | StateChanged | ActorEnded | BusStarted | DeploymentStarted | Woken
+@dataclass(frozen=True, slots=True)
+class Redeploy:
+    """Asked: run this from now on in the place of the deployment of its name. The answer, when it starts: None.
+
+    Raises NotNow, RefusedByRule, NotWritable, SubstrateError at the asker.
+    """
+
+    one: Described
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The code is in the repository, or why it isn't."""
+
+    name: Deployment
+    failure: WaypostError | None
+
+
+RootMessage: TypeAlias = Begin | Installed | Asked | StateChanged | ActorEnded | BusStarted | DeploymentStarted | Woken

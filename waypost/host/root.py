@@ -19,23 +19,26 @@ from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
 from waypost.host.crew import HostCrew, Ports
 from waypost.host.deployed import keep_whole
+from waypost.host.deploying import Means, deploy, materialised
 from waypost.host.describe import Described
 from waypost.host.errors import HostBroke, HostError
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import kin
 from waypost.host.mailbus import MailBusActor
-from waypost.host.messages import BusStarted, DeploymentStarted, RootMessage
-from waypost.host.root_logic import (
+from waypost.host.messages import BusStarted, DeploymentStarted, Installed, RootMessage
+from waypost.host.root_logic import advance
+from waypost.host.root_states import (
     Dismiss,
     GiveUp,
     Idle,
+    Install,
     Report,
     Setup,
     StartBus,
     StartDeployment,
     State,
-    advance,
 )
+from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 from waypost.shell import Shell
@@ -90,6 +93,8 @@ class HostActor(Shell):
                 self.actor_ref.tell(BusStarted(effect.incarnation, bus))
             case StartDeployment():
                 self._start_deployment(effect)
+            case Install():
+                self.actor_ref.tell(Installed(effect.one.spec.name, self._install(effect.one)))
             case Dismiss():
                 effect.ref.stop(block=False)
             case Report():
@@ -126,6 +131,26 @@ class HostActor(Shell):
         )
         self._keep(courier, supervisor)
         self.actor_ref.tell(DeploymentStarted(name, effect.incarnation, supervisor, courier))
+
+    def _install(self, one: Described) -> WaypostError | None:
+        """Nobody has the repository open: this is a disk write of the root's own."""
+        ports = self._house.ports
+        means = Means(
+            data=ports.data,
+            key=ports.key,
+            mail_key=ports.mail_key,
+            disk=ports.disk,
+            now=self._clock.now(),
+            limits=ports.limits,
+        )
+        try:
+            hosted = materialised(ports.data, one)
+            self._house.isolation.let_in(ports.data.code / one.record.tree, ports.data.code, ports.data.path)
+            deploy(means, one)
+        except WaypostError as failure:
+            return failure
+        self._code[one.spec.name] = hosted
+        return None
 
     def _crew(self, name: Deployment) -> HostCrew:
         house, code = self._house, self._code[name]

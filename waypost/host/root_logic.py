@@ -5,14 +5,14 @@ by itself (its neighbours go on), and a host without a bus ends, because mail th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from dataclasses import replace
+from typing import assert_never
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from actors.messages import Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from actors.watching import APPROVALS
-from waypost.acting import ActorEnded, Asked, Next, Ref, Reply, Tell
-from waypost.host.errors import AllDown, HostBroke, HostError
+from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from waypost.host.errors import AllDown, HostBroke, NotNow
 from waypost.host.messages import (
     Begin,
     BusStarted,
@@ -20,12 +20,35 @@ from waypost.host.messages import (
     Deployments,
     DeploymentStarted,
     End,
+    Installed,
+    Redeploy,
     RootMessage,
     Route,
     Routes,
     Serve,
 )
-from waypost.model.ids import Deployment, Generation
+from waypost.host.root_redeploying import described, installed, left_for, redeploy
+from waypost.host.root_states import (
+    Dismiss,
+    GiveUp,
+    Idle,
+    Installing,
+    Leaving,
+    Lost,
+    Member,
+    Opening,
+    Raised,
+    Raising,
+    Report,
+    Running,
+    Setup,
+    StartBus,
+    StartDeployment,
+    State,
+    Stopped,
+    Stopping,
+)
+from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
@@ -35,144 +58,20 @@ COURIER = "courier"
 VITAL = frozenset({"clock", "wires"})
 """Without these nothing goes on; what they held can't be made anew beside what still runs."""
 
-# --- effects -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class StartBus:
-    """``BusStarted`` follows."""
-
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class StartDeployment:
-    """A supervisor and its courier; ``DeploymentStarted`` follows."""
-
-    spec: DeploymentSpec
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Dismiss:
-    """Have an actor end; its end is told by itself. A supervisor ends its whole crew first."""
-
-    ref: Ref
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Tell whoever watches the host how a deployment is now."""
-
-    description: Description
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """Nothing is left that could go on by itself: the process should end, and say why."""
-
-    error: HostError
-
-
-# --- states --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raised:
-    """A deployment whose supervisor lives."""
-
-    spec: DeploymentSpec
-    incarnation: int
-    description: Description
-    supervisor: Ref
-    courier: Ref
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raising:
-    """A deployment whose supervisor is being made (anew)."""
-
-    spec: DeploymentSpec
-    incarnation: int
-    description: Description
-    last: Ref | None = None
-    """The supervisor that failed: mail for it is withheld until the next one is there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """A deployment that failed too often."""
-
-    spec: DeploymentSpec
-    incarnation: int
-    description: Description
-
-
-Member: TypeAlias = Raised | Raising | Lost
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What doesn't change: bounds, and who watches all runs of all deployments."""
-
-    limits: Limits
-    watchers: tuple[Ref, ...] = ()
-    sinks: Ref | None = None
-    """Who is told of approvals."""
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Not begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """The bus is being made, at the start or anew."""
-
-    members: Mapping[Deployment, Member]
-    incarnation: int
-    faults: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The bus lives. ``faults``: when it or supervisors failed lately, in monotonic seconds."""
-
-    members: Mapping[Deployment, Member]
-    bus: Ref
-    incarnation: int
-    faults: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    """Supervisors are ending; ``askers`` wait for the last of them."""
-
-    members: Mapping[Deployment, Member]
-    left: frozenset[Deployment]
-    askers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Everything has ended."""
-
-    members: Mapping[Deployment, Member]
-
-
-State: TypeAlias = Idle | Opening | Running | Stopping | Stopped
-
 _DEADLINE = 1
 """Token of the wake-up that ends a stop."""
 
 
-def advance(setup: Setup, state: State, message: RootMessage, now: Now) -> Next[State]:
+def advance(  # noqa: PLR0911 - one return per state
+    setup: Setup, state: State, message: RootMessage, now: Now
+) -> Next[State]:
     """One message."""
     if isinstance(message, Asked) and isinstance(message.body, Deployments):
         members = () if isinstance(state, Idle) else tuple(map(_deployed, state.members.values()))
         return Next(state, (Reply(message.token, members),))
     match state:
+        case Opening() | Running() | Stopping() if isinstance(message, Asked) and isinstance(message.body, Redeploy):
+            return redeploy(state, message.token, message.body, setup.limits)
         case Idle():
             return _idle(state, message)
         case Opening():
@@ -191,7 +90,7 @@ def _idle(state: Idle, message: RootMessage) -> Next[State]:
     match message:
         case Begin():
             members = {
-                spec.name: Raising(spec=spec, incarnation=1, description=_described(spec, "idle", ""))
+                spec.name: Raising(spec=spec, incarnation=1, description=described(spec, "idle", ""))
                 for spec in message.specs
             }
             return Next(Opening(members, 1), (StartBus(1),))
@@ -241,6 +140,8 @@ def _of_deployments(setup: Setup, state: Opening | Running, message: RootMessage
             return _changed(state, message.description)
         case ActorEnded():
             return _ended(setup, state, message, now)
+        case Installed():
+            return installed(state, message)
         case Begin() | BusStarted() | Woken() | Asked():
             return Next(state)  # a second beginning, or late news
         case _:
@@ -271,7 +172,10 @@ def _changed(state: Opening | Running, description: Description) -> Next[State]:
     if member is None or isinstance(member, Lost):
         return Next(state)
     after = replace(state, members={**state.members, description.name: replace(member, description=description)})
-    return Next(after, (Report(description), *_all_down(after.members)))
+    dismissed: tuple[Dismiss, ...] = ()
+    if isinstance(member, Leaving) and description.state == "stopped":
+        dismissed = Dismiss(member.supervisor), Dismiss(member.courier)
+    return Next(after, (Report(description), *dismissed, *_all_down(after.members)))
 
 
 def _ended(setup: Setup, state: Opening | Running, message: ActorEnded, now: Now) -> Next[State]:
@@ -279,6 +183,8 @@ def _ended(setup: Setup, state: Opening | Running, message: ActorEnded, now: Now
         return Next(state, (GiveUp(HostBroke(f"the {message.name} failed: {message.failure}")),))
     name, _, role = message.name.partition("/")
     member = state.members.get(Deployment(name))
+    if isinstance(member, Leaving) and role == SUPERVISOR:
+        return left_for(state, member)
     if not isinstance(member, Raised):
         return Next(state)
     if role == COURIER and message.incarnation == member.incarnation:
@@ -296,14 +202,14 @@ def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: 
     after: Member
     effects: list[object] = [Dismiss(member.courier)]
     if len(faults) >= setup.limits.actor_failures:
-        described = _described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
-        after = Lost(spec=member.spec, incarnation=incarnation, description=described)
+        shown = described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
+        after = Lost(spec=member.spec, incarnation=incarnation, description=shown)
     else:
-        described = _described(member.spec, "starting", reason)
-        after = Raising(spec=member.spec, incarnation=incarnation, description=described, last=member.supervisor)
+        shown = described(member.spec, "starting", reason)
+        after = Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)
         effects.append(StartDeployment(member.spec, incarnation))
     members = {**state.members, member.spec.name: after}
-    return Next(replace(state, members=members, faults=faults), (*effects, Report(described), *_all_down(members)))
+    return Next(replace(state, members=members, faults=faults), (*effects, Report(shown), *_all_down(members)))
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
@@ -311,15 +217,17 @@ def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: 
 
 def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits: Limits) -> Next[State]:
     assert isinstance(message.body, End)
-    raised = [member for member in members.values() if isinstance(member, Raised)]
+    raised = [member for member in members.values() if isinstance(member, Raised | Leaving)]
+    why = NotNow("the host is stopping")
+    waiting = tuple(Reply(each.asker, why) for each in members.values() if isinstance(each, Leaving | Installing))
     if not raised:
-        return Next(Stopped(members), (Reply(message.token, None),))
+        return Next(Stopped(members), (*waiting, Reply(message.token, None)))
     # Youngest first; each is on its own, so that one that is slow delays nobody.
     patience = message.body.patience
     stops = tuple(Tell(member.supervisor, Stop(patience)) for member in reversed(raised))
     left = frozenset(member.spec.name for member in raised)
     deadline = WakeAt(Woken(_DEADLINE), mono=now.mono + patience + limits.stop_deadline)
-    return Next(Stopping(members, left, (message.token,)), (*stops, deadline))
+    return Next(Stopping(members, left, (message.token,)), (*waiting, *stops, deadline))
 
 
 def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
@@ -329,7 +237,9 @@ def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
             if message.body != End():
                 return Next(after)
             left = (member for name, member in state.members.items() if name in state.left)
-            return Next(after, tuple(Tell(each.supervisor, Stop()) for each in left if isinstance(each, Raised)))
+            return Next(
+                after, tuple(Tell(each.supervisor, Stop()) for each in left if isinstance(each, Raised | Leaving))
+            )
         case StateChanged(description):
             member = replace(state.members[description.name], description=description)
             shown = replace(state, members={**state.members, description.name: member})
@@ -359,9 +269,9 @@ def _tell_routes(state: Running) -> tuple[Tell, ...]:
     routes: dict[str, Route] = {}
     for name, member in state.members.items():
         match member:
-            case Raised():
+            case Raised() | Leaving():
                 routes[member.spec.address] = Route(name, member.supervisor)
-            case Raising():
+            case Raising() | Installing():
                 if member.last is None:
                     return ()
                 routes[member.spec.address] = Route(name, member.last)
@@ -386,16 +296,3 @@ def _recent(faults: tuple[float, ...], now: Now, limits: Limits) -> tuple[float,
 
 def _deployed(member: Member) -> Deployed:
     return Deployed(member.spec, member.description, member.supervisor if isinstance(member, Raised) else None)
-
-
-def _described(spec: DeploymentSpec, state: str, reason: str) -> Description:
-    return Description(
-        name=spec.name,
-        address=spec.address,
-        state=state,
-        reason=reason,
-        generation=Generation(0),
-        pid=None,
-        until=None,
-        isolation=spec.isolation,
-    )

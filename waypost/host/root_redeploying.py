@@ -1,0 +1,88 @@
+"""How a host takes other code for one of its deployments: it stops that one, installs, and starts it anew.
+
+The others go on. Mail for it is withheld meanwhile, which its senders try again; what can't be installed leaves the old
+code, with which it starts anew all the same. Pure.
+"""
+
+from dataclasses import replace
+
+from actors.describing import Description
+from actors.messages import DeploymentSpec, Stop
+from waypost.acting import Next, Reply, Tell
+from waypost.host.errors import NotNow
+from waypost.host.messages import Installed, Redeploy
+from waypost.host.root_states import (
+    Install,
+    Installing,
+    Leaving,
+    Opening,
+    Raised,
+    Raising,
+    Report,
+    Running,
+    StartDeployment,
+    State,
+)
+from waypost.model.ids import Generation
+from waypost.model.limits import Limits
+
+
+def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next[State]:
+    """Begin: its runs have as long to come to rest as when the host stops."""
+    name = wanted.one.spec.name
+    member = state.members.get(name) if isinstance(state, Opening | Running) else None
+    if not isinstance(state, Opening | Running) or not isinstance(member, Raised):
+        return Next(state, (Reply(asker, NotNow(f"{name} isn't up")),))
+    leaving = Leaving(
+        spec=member.spec,
+        incarnation=member.incarnation,
+        description=member.description,
+        supervisor=member.supervisor,
+        courier=member.courier,
+        one=wanted.one,
+        asker=asker,
+    )
+    after = replace(state, members={**state.members, name: leaving})
+    return Next(after, (Tell(member.supervisor, Stop(limits.drain_stop)),))
+
+
+def left_for(state: Opening | Running, member: Leaving) -> Next[State]:
+    """Nobody has its repository open any more."""
+    shown = described(member.spec, "starting", "its code is replaced")
+    installing = Installing(
+        spec=member.spec,
+        incarnation=member.incarnation + 1,
+        description=shown,
+        last=member.supervisor,
+        one=member.one,
+        asker=member.asker,
+    )
+    after = replace(state, members={**state.members, member.spec.name: installing})
+    return Next(after, (Report(shown), Install(member.one)))
+
+
+def installed(state: Opening | Running, message: Installed) -> Next[State]:
+    """It starts with the new code; with the old one where that couldn't be installed, and whoever asked is told why."""
+    member = state.members.get(message.name)
+    if not isinstance(member, Installing):
+        return Next(state)
+    spec = member.one.spec if message.failure is None else member.spec
+    shown = described(spec, "starting", "" if message.failure is None else message.failure.message)
+    raising = Raising(spec=spec, incarnation=member.incarnation, description=shown, last=member.last)
+    after = replace(state, members={**state.members, message.name: raising})
+    start = StartDeployment(spec, member.incarnation)
+    return Next(after, (Report(shown), start, Reply(member.asker, message.failure)))
+
+
+def described(spec: DeploymentSpec, state: str, reason: str) -> Description:
+    """A deployment that has no supervisor to describe it."""
+    return Description(
+        name=spec.name,
+        address=spec.address,
+        state=state,
+        reason=reason,
+        generation=Generation(0),
+        pid=None,
+        until=None,
+        isolation=spec.isolation,
+    )

@@ -1,0 +1,173 @@
+"""The root's states and effects: what its decisions (root_logic, root_redeploying) are about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from actors.describing import Description
+from actors.messages import DeploymentSpec
+from waypost.acting import Ref
+from waypost.host.describe import Described
+from waypost.host.errors import HostError
+from waypost.model.ids import Deployment
+from waypost.model.limits import Limits
+
+# --- effects -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartBus:
+    """``BusStarted`` follows."""
+
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartDeployment:
+    """A supervisor and its courier; ``DeploymentStarted`` follows."""
+
+    spec: DeploymentSpec
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Put other code into a repository that nobody has open; ``Installed`` follows."""
+
+    one: Described
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """Have an actor end; its end is told by itself. A supervisor ends its whole crew first."""
+
+    ref: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tell whoever watches the host how a deployment is now."""
+
+    description: Description
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Nothing is left that could go on by itself: the process should end, and say why."""
+
+    error: HostError
+
+
+# --- states --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """A deployment whose supervisor lives."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    supervisor: Ref
+    courier: Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raising:
+    """A deployment whose supervisor is being made (anew)."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    last: Ref | None = None
+    """The supervisor that failed: mail for it is withheld until the next one is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A deployment that failed too often."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """A deployment that is stopping, because ``one`` is to take its place; ``asker`` waits for that."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    supervisor: Ref
+    courier: Ref
+    one: Described
+    asker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installing:
+    """A deployment that has stopped, and whose code is being replaced. ``last`` is the supervisor that it had."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    last: Ref
+    one: Described
+    asker: int
+
+
+Member: TypeAlias = Raised | Raising | Lost | Leaving | Installing
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What doesn't change: bounds, and who watches all runs of all deployments."""
+
+    limits: Limits
+    watchers: tuple[Ref, ...] = ()
+    sinks: Ref | None = None
+    """Who is told of approvals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The bus is being made, at the start or anew."""
+
+    members: Mapping[Deployment, Member]
+    incarnation: int
+    faults: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The bus lives. ``faults``: when it or supervisors failed lately, in monotonic seconds."""
+
+    members: Mapping[Deployment, Member]
+    bus: Ref
+    incarnation: int
+    faults: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Supervisors are ending; ``askers`` wait for the last of them."""
+
+    members: Mapping[Deployment, Member]
+    left: frozenset[Deployment]
+    askers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Everything has ended."""
+
+    members: Mapping[Deployment, Member]
+
+
+State: TypeAlias = Idle | Opening | Running | Stopping | Stopped
