@@ -96,7 +96,7 @@ def unpause(view: View, operation: Unpause, context: Context) -> Decided:
         return Refused(
             "same-code",
             f"{operation.run} doesn't fit the code that runs now: {before.run.detail}",
-            "put fitting code into the file, start the host anew with it (`waypost run FILE`), then resume the run",
+            "put fitting code into the file, deploy it (`waypost deploy FILE`), then resume the run",
         )
     return _one(view, operation.run, ev.RunUnpaused(by=operation.by), f"resume {operation.run}", context)
 

@@ -172,7 +172,7 @@ def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: 
             (STARTED, ev.RunPaused(code="code-changed", detail="a, b")),
             "paused",
             "code",
-            f"correct the file, start `waypost run FILE` anew, then: waypost resume {RUN}",
+            f"correct the file, `waypost deploy FILE`, then: waypost resume {RUN}",
         ),
         ((STARTED, ev.RunPaused(code="operator")), "paused", "operator", f"waypost resume {RUN}"),
     ],

@@ -215,7 +215,8 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
             return f"waypost send {situation.address} < reply.eml   (a reply in the run's thread)"
         case "code":
             # Under the code that runs now it would be refused, or be paused again at once.
-            return f"correct the file, start `waypost run FILE` anew, then: waypost resume {run}"
+            verb = "`waypost deploy FILE`" if situation.hosted else "start `waypost run FILE`"
+            return f"correct the file, {verb}, then: waypost resume {run}"
         case "operator" | "poison":
             return f"waypost resume {run}"
         case "cancel" | "step" | "child" | "timer" | "retry" | "dispatch":
