@@ -78,6 +78,8 @@ class DerivedFile:
         self.path, self._fresh = path, fresh
         if path is not None:
             path.parent.mkdir(mode=0o700, exist_ok=True)
+            if path.exists() and not path.is_file():
+                raise DerivedFailed(str(path), "it is not a regular file")
         try:
             self._base = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
         except sqlite3.Error as failure:
@@ -247,6 +249,8 @@ class CardsOfAFile:
 
     def __init__(self, path: Path) -> None:
         self._base: sqlite3.Connection | None = None
+        if not path.is_file():  # a pipe would hold us up
+            return
         try:
             self._base = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
         except sqlite3.Error:

@@ -9,6 +9,7 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
+from substrate import plain
 from substrate.disk import Disk
 from substrate.errors import Damaged, NotARepository, OthersFolder
 
@@ -95,7 +96,7 @@ class Folder:
         Looks into ``packed-refs`` as git does, because a ``git gc`` may have moved it there. Raises Damaged.
         """
         try:
-            text = Path(self.ref).read_bytes()
+            text = plain.read(self.ref)
         except FileNotFoundError:
             return self._packed_ref()
         return self._hex(self.ref, text.removesuffix(b"\n"))
@@ -103,7 +104,7 @@ class Folder:
     def _packed_ref(self) -> str | None:
         file = Path(self.path) / "packed-refs"
         try:
-            lines = file.read_bytes().splitlines()
+            lines = plain.read(file).splitlines()
         except FileNotFoundError:
             return None
         found = [line[: -len(REF) - 1] for line in lines if line.endswith(b" " + REF.encode())]

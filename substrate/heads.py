@@ -12,10 +12,10 @@ no lock.
 import logging
 from pathlib import Path
 
-from substrate import layout
+from substrate import layout, plain
 from substrate.disk import Disk
 from substrate.epoch import Noted, decode_epoch, decode_noted, encode
-from substrate.errors import BadNote, RepositoryGone, RolledBack
+from substrate.errors import BadNote, Damaged, RepositoryGone, RolledBack
 from substrate.folder import Folder
 from substrate.opening import Inspected, in_history
 from substrate.readview import open_readonly
@@ -94,10 +94,11 @@ class Heads:
 def read_note(file: Path) -> Noted | None:
     """The head that such a file holds, None where there is no file. Raises BadNote, OSError."""
     try:
-        with file.open("rb") as opened:
-            raw = opened.read(_LONGEST)
+        raw = plain.read(file, _LONGEST)
     except FileNotFoundError:
         return None
+    except Damaged as other:
+        raise BadNote(str(file), other.why) from None
     try:
         return decode_noted(raw)
     except Invalid as bad:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from substrate import layout, pack, state
+from substrate import layout, pack, plain, state
 from substrate.disk import Disk
 from substrate.errors import BadObject, Damaged, NewerFormat, NotARepository, UnsignedBranch
 from substrate.flush import parse_trailer
@@ -91,7 +91,7 @@ def recover(folder: Folder, key: Verifier, disk: Disk, heads: Remembers | None =
     ``heads`` is asked before anything is changed, and told when what was found is durable, before the branch moves.
     """
     folder.check_owner()
-    found = inspect(folder, key, lambda path: Path(path).read_bytes())
+    found = inspect(folder, key, plain.read)
     if heads is not None:
         heads.check(folder, key, found)
     if clear_leftovers(disk, folder):

@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from substrate import state
+from substrate import plain, state
 from substrate.errors import Damaged, NotInHistory
 from substrate.flush import Trailer, parse_trailer
 from substrate.folder import Folder
@@ -117,7 +117,7 @@ def _look(folder: Folder, key: Verifier, at: str | None) -> ReadView:
 
 
 def _durable_bytes(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = plain.opened(path)
     with os.fdopen(descriptor, "rb") as file:
         os.fdatasync(descriptor)
         return file.read()

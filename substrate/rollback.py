@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from substrate import layout
+from substrate import layout, plain
 from substrate.disk import Disk
 from substrate.epoch import Epoch, Noted, Why, decode_epoch, encode
 from substrate.errors import BadObject, BranchLocked, NothingSigned, NothingToAccept
@@ -67,7 +67,7 @@ def accept(
     folder = Folder(str(path))
     folder.check()
     unsigned = _set_aside(folder, key.public, writer)
-    found = inspect(folder, key.public, lambda name: Path(name).read_bytes())
+    found = inspect(folder, key.public, plain.read)
     lost = None if noted is None or holds(found, noted) else noted
     if lost is None and not unsigned:
         raise NothingToAccept(str(path))

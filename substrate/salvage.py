@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from substrate import layout, runlog
+from substrate import layout, plain, runlog
 from substrate.errors import BadObject, BadPath, Damaged, NothingToSalvage, SubstrateError
 from substrate.folder import Folder
 from substrate.history import Objects
@@ -96,7 +96,7 @@ def _objects(folder: Folder, key: PublicKey | None) -> tuple[_Both, list[Scan]]:
     with suppress(FileNotFoundError, Damaged):
         for number in folder.journal_numbers():
             file = folder.journal(number)
-            scans.append(scan(file, Path(file).read_bytes(), verifies, keep=True))
+            scans.append(scan(file, plain.read(file), verifies, keep=True))
             objects.loose.update(scans[-1].objects)
     return objects, scans
 

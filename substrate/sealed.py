@@ -6,6 +6,7 @@ has a say in what is read.
 
 import pygit2
 
+from substrate import plain
 from substrate.errors import Damaged
 from substrate.large import LARGE, read_large
 from substrate.objects import Kind
@@ -26,9 +27,11 @@ class SealedObjects:
     """
 
     def __init__(self, objects: str) -> None:
+        """Open them. Raises Damaged where something else lies among them."""
         pygit2.settings.cache_max_size(_CACHE)
         pygit2.settings.mwindow_size = _WINDOW
         pygit2.settings.mwindow_mapped_limit = _MAPPED
+        plain.refuse_others(f"{objects}/pack")  # libgit2 would open a pipe that lies there, and wait
         self._objects = objects
         self._odb = pygit2.Odb(objects)
         self._trees = 0

@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from substrate import plain
 from substrate.disk import Disk
 from substrate.folder import Folder
 from substrate.heads import Heads
@@ -66,7 +66,7 @@ def rotate_key(data: DataDir, disk: Disk | None = None) -> SigningKey:
 def _look(data: DataDir, name: str, key: SigningKey) -> None:
     """See that a repository can be opened, as a start would. Raises SubstrateError."""
     folder = Folder(str(data.repo(name)))
-    found = inspect(folder, key.public, lambda path: Path(path).read_bytes())
+    found = inspect(folder, key.public, plain.read)
     Heads(data.head(name), Disk()).check(folder, key.public, found)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from substrate import plain
 from substrate import receipt as receipts
 from substrate.disk import Disk
 from substrate.epoch import Noted
@@ -195,7 +196,7 @@ def _begin(repository: Path, ours: SigningKey, heads: Heads, disk: Disk) -> Note
     theirs = look(repository).signer
     whose = Either(ours.public, theirs) if theirs is not None else ours.public
     noted = heads.read()
-    found = inspect(folder, whose, lambda path: Path(path).read_bytes())
+    found = inspect(folder, whose, plain.read)
     lost = None if noted is None or holds(found, noted) else noted
     store = Store.open(repository, key=ours, disk=disk, trusted=whose)
     try:
