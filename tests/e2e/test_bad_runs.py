@@ -28,6 +28,8 @@ ADDRESS = "rows@example.com"
 LIMITS = '{"backoff_first": 0.02, "backoff_cap": 0.02}'
 """The latch is as users have it."""
 BAD = ("bad step", "bad body", "bad attachment")
+PULSE = 0.1
+"""Seconds between two looks at the runs: asking for hundreds of them at each line would be most of the work."""
 OVER = {"completed", "failed", "paused"}
 
 
@@ -72,7 +74,9 @@ def live(host: MortalHost, errands: Sequence[Errand], played: Played, until: flo
                 states = [each.state for each in client.get(Runs, "runs").runs]
                 if len(states) == len(errands) and set(states) <= OVER:
                     return True
-        host.hear(0.02)
+        look = time.monotonic() + PULSE
+        while host.alive and time.monotonic() < look:
+            host.hear(PULSE)
     return False
 
 
@@ -160,6 +164,7 @@ def test_three_bad_runs_among_twenty_are_set_aside_and_the_others_end_as_undistu
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(900)
 def test_a_host_that_is_killed_between_any_two_attempts_forgets_none(place: Place) -> None:
     """Each count is durable, and its host dead before anybody is told: the runs are set aside after just as many.
 
@@ -185,6 +190,7 @@ def test_a_host_that_is_killed_between_any_two_attempts_forgets_none(place: Plac
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(900)
 def test_two_hundred_runs_three_of_them_bad(place: Place) -> None:
     """The other 197 end as undisturbed, and nothing latches."""
     host, _ = play(place, rows(200, 10))
@@ -194,6 +200,7 @@ def test_two_hundred_runs_three_of_them_bad(place: Place) -> None:
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("moment", ["--die-after-sync-of", "--die-before-sync-of"])
 def test_two_hundred_runs_whose_host_dies_around_each_count(place: Place, moment: str) -> None:
     """After it, nothing is forgotten; before it, that exit was the host's own: nobody is charged with it."""
@@ -203,6 +210,7 @@ def test_two_hundred_runs_whose_host_dies_around_each_count(place: Place, moment
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(4))
 def test_bad_runs_whose_host_dies_after_every_so_many_flushes(place: Place, part: int) -> None:
     """At whatever moment between two attempts the host is killed, the others end as undisturbed."""
