@@ -14,7 +14,7 @@ from waypost.model.ids import CallId, Generation, RunId, run_id
 
 RUN = run_id(3, b"12345678")
 HASH = "0" * 64
-HERE = Situation(name="expenses", address="expenses@example.com", hosted=True, state="running")
+HERE = Situation(name="expenses", address="expenses@example.com", hosted=True, state="running", isolation="none")
 GONE = Situation(name="expenses", address="expenses@example.com", hosted=False)
 FIRST, SECOND, THIRD = CallId("r1#1"), CallId("r1#2"), CallId("r1#3")
 

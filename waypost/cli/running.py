@@ -64,6 +64,7 @@ def run(
             say=None if quiet else say,
             give_up=signals.give_up,
         )
+        out(f"waypost: {words.isolation(str(isolation))}")  # before anything could be run in it
         host = Host.start(config)
         try:
             _introduce(host, described)
@@ -182,9 +183,6 @@ def _end(host: Host, patience: float) -> None:
 
 
 def _introduce(host: Host, described: Sequence[Described]) -> None:
-    out(
-        f"waypost: {words.isolation(str(host.config.isolation))}",
-        f"data in {host.data.path}, signed by {host.key.fingerprint}",
-    )
+    out(f"data in {host.data.path}, signed by {host.key.fingerprint}")
     for each in described:
         out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}")

@@ -32,7 +32,8 @@ class Situation:
     state: str = ""
     reason: str = ""
     until: str | None = None
-    isolation: str = "none"
+    isolation: str = ""
+    """Of its code; empty where no host runs it, so that none is in force."""
     code: str = ""
     """Why it is down, for programs."""
     since: str = ""

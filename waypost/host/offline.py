@@ -113,7 +113,7 @@ def load_key(path: Path) -> PublicKey:
         raise NoKey(str(path), bad.why) from bad
 
 
-def check(data: DataDir, key: PublicKey, *, isolation: str = "none") -> Verified:
+def check(data: DataDir, key: PublicKey, *, isolation: str = "") -> Verified:
     """Verify every repository here with this key. Raises NotARepository."""
     found = tuple(_checked(data.repo(name), key, _noted(data, name)) for name in data.deployments())
     return Verified(isolation=isolation, deployments=found)
@@ -122,7 +122,7 @@ def check(data: DataDir, key: PublicKey, *, isolation: str = "none") -> Verified
 def check_one(repository: Path, key: PublicKey | None, receipt: Receipt | None = None) -> Verified:
     """Verify one repository, or a clone of one. Raises NotARepository."""
     expected = () if receipt is None else (by_receipt(receipt),)
-    return Verified(isolation="none", deployments=(_checked(repository, key, expected),))
+    return Verified(isolation="", deployments=(_checked(repository, key, expected),))
 
 
 def receipt_for(data: DataDir, name: str, at: str) -> Receipt:

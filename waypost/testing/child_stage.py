@@ -2,6 +2,7 @@
 
 import os
 import queue
+import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from actors.child_process import ChildCommand, ChildProcessActor
 from actors.messages import ChildExited, Launch, Peers
 from ipc.spawn import Spawned
+from ipc.strays import Mark
 from waypost.acting import Ref
 from waypost.host.clock import SystemClock
 from waypost.host.wires import ChildWire, Wires
@@ -59,6 +61,7 @@ class ChildStage:
             environment=environment,
             output=self.output.put,
             argv_prefix=prefix,
+            mark=Mark(f"{secrets.token_hex(16)}."),
         )
         ref = ChildProcessActor.start(
             a_spec(),
