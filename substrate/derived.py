@@ -6,7 +6,9 @@ at any time, and each card in it says of which directory's id it speaks (``cards
 repository's writer writes it, and only of what is durable; a reader opens it as it lies there and changes nothing.
 
 In the file: for each run its card and its thread, of each message the run that it belongs to (the key is SHA-256 of its
-id), each open deadline, and the stamp. ``ahead_*`` is set while cards of a newer state are being written.
+id), each open deadline, and the stamp. ``ahead_*`` is set while cards of a newer state are being written; ``place`` is
+the file's inode: a copy has another one. What was copied while a host wrote may be torn in ways that no page shows (a
+deadline without its run, a run without its mail), so a copy is built again whenever it was made.
 """
 
 import heapq
@@ -28,7 +30,7 @@ from waypost.model.ids import CallId, RunId, run_ordinal
 
 T = TypeVar("T")
 
-FORMAT = "2"
+FORMAT = "3"
 """Another number makes every older file be built again."""
 DRIVEN, QUIET, OVER, SEALED = range(4)
 """Stages of a run: the code has something to do; it is parked or paused; it has ended; it is sealed."""
@@ -46,7 +48,7 @@ create table if not exists deadline(
 create index if not exists of_run on deadline(run);
 create table if not exists stamp(
     one integer primary key check (one = 1), format text, repository text,
-    runs text, sealed text, ahead_runs text, ahead_sealed text);
+    runs text, sealed text, ahead_runs text, ahead_sealed text, place integer);
 """
 _NOTHING = ("", "")
 
@@ -95,7 +97,8 @@ class DerivedFile:
                 self._base.execute("pragma synchronous=normal")
                 self._base.execute(f"pragma wal_autocheckpoint={_CHECKPOINT_PAGES}")
             self._base.executescript(_TABLES)
-        except sqlite3.Error as failure:
+            self._place = 0 if path is None else path.stat().st_ino
+        except (sqlite3.Error, OSError) as failure:
             self._base.close()
             raise DerivedFailed(str(path), str(failure)) from failure
 
@@ -173,10 +176,11 @@ class DerivedFile:
         return heapq.merge(here, sorted(each for each in more if after is None or each > after))
 
     def stamped(self) -> Stamp | None:
-        """Up to where it goes; None for a file that never was finished."""
+        """Up to where it goes; None for a file that never was finished, and for a copy of another one."""
         found = self._do(
             lambda: self._base.execute(
-                "select format, repository, runs, sealed, ahead_runs, ahead_sealed from stamp"
+                "select format, repository, runs, sealed, ahead_runs, ahead_sealed from stamp where place = ?",
+                (self._place,),
             ).fetchone()
         )
         if found is None:
@@ -198,8 +202,8 @@ class DerivedFile:
                 if stamp is not None:
                     ahead = stamp.ahead or (None, None)
                     self._base.execute(
-                        "insert or replace into stamp values(1, ?, ?, ?, ?, ?, ?)",
-                        (stamp.format, stamp.repository, *stamp.at, *ahead),
+                        "insert or replace into stamp values(1, ?, ?, ?, ?, ?, ?, ?)",
+                        (stamp.format, stamp.repository, *stamp.at, *ahead, self._place),
                     )
 
         self._do(act)

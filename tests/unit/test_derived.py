@@ -11,7 +11,7 @@ import pytest
 
 from substrate import cards, layout, runlog
 from substrate.covering import open_derived, stamp_of
-from substrate.derived import CardsOfAFile, DerivedFile, Row, Stamp
+from substrate.derived import FORMAT, CardsOfAFile, DerivedFile, Row, Stamp
 from substrate.errors import DerivedFailed
 from substrate.index import Index
 from substrate.keys import SigningKey
@@ -116,6 +116,8 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(name="world")
 def _world(template: Path, tmp_path: Path) -> World:
     shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "derived" / "runs.sqlite"
+    alter(file, f"update stamp set place = {file.stat().st_ino}")  # as if it had been made here
     return World(tmp_path)
 
 
@@ -126,6 +128,14 @@ def alter(file: Path, *statements: str) -> None:
         for statement in statements:
             base.execute(statement)
     base.close()
+
+
+def copied(file: Path, *torn: str) -> None:
+    """The file is a copy that was made page by page while its host wrote: what a page holds is whole."""
+    copy = shutil.copy(file, file.with_suffix(".copy"))
+    alter(Path(copy), *torn)
+    file.unlink()
+    Path(copy).rename(file)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -142,6 +152,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "never finished": lambda file: alter(file, "delete from stamp", "delete from run where ordinal > 2"),
     "a byte too many in each card": lambda file: alter(file, "update run set card = cast(card || x'00' as blob)"),
     "text for each card": lambda file: alter(file, "update run set card = card || x'00'"),
+    "a copy, torn": lambda file: copied(file, "delete from deadline", "delete from mail", "delete from run"),
     "cards of other runs": lambda file: alter(file, "update run set card = (select card from run limit 1)"),
 }
 
@@ -215,7 +226,7 @@ def test_an_index_from_the_future_is_not_believed(world: World, tmp_path: Path, 
 def test_a_history_that_was_set_back_while_its_objects_are_still_there_is_noticed(world: World) -> None:
     """The trees of the stamp can be read, and yet the log of a run doesn't go on from what the index knows of it."""
     derived = world.open(world.file)
-    derived.put((), Stamp("2", REPOSITORY, stamp_of(world.store, REPOSITORY).at))
+    derived.put((), Stamp(FORMAT, REPOSITORY, stamp_of(world.store, REPOSITORY).at))
     before = derived.stamped()
     index = Index(world.store, ADDRESS, DEFAULT, derived)
     known = index.known(world.parked)
