@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +13,14 @@ from substrate.errors import BadPath
 from substrate.messages import Deploy
 from substrate.objects import check_path
 from substrate.operations import Change, Settled
+from substrate.rules import Commit, Ground, judge
 from substrate.rules.code import code_of
 from waypost.model.code import FILE, FILES, TOTAL, Deployed, decode, deployed, encode, is_path, is_secret, tree_hash
 from waypost.model.declaration import Declared
 from waypost.model.errors import Invalid
+from waypost.model.limits import DEFAULT
 from waypost.testing import cases
-from waypost.testing.desk import ADDRESS, Desk, message
+from waypost.testing.desk import ADDRESS, REPOSITORY, Desk, message
 
 CODE = {"flow.py": b"x = 1\n", "shop/__init__.py": b"", "data/two words.txt": b"data", ".gitignore": b"*.pyc"}
 DECLARED = Declared(name="expenses", address=ADDRESS)
@@ -159,3 +162,34 @@ def test_a_hostile_name_is_refused_or_stands_as_another(row: dict[str, str]) -> 
     assert unspell(spelled) == name
     if row["right_outcome"].startswith(("refuse", "encode")):
         assert spelled != name
+
+
+def test_a_name_that_cannot_be_kept_is_refused_with_its_tree() -> None:
+    """Whoever has looked at it before: the repository's owner looks again."""
+    desk, files = Desk(), {"a/../flow.py": b""}
+    assert desk.code(Deploy(record=record(files), files=files)) == "code"
+
+
+def test_deployed_code_may_be_named_again_as_it_is() -> None:
+    """It is what is there already: nothing was changed."""
+    desk = Desk()
+    desk.must(Deploy(record=record(CODE), files=CODE))
+    path = layout.code_path(record(CODE).tree, "flow.py")
+    ground = Ground(repository=REPOSITORY, address=ADDRESS, limits=DEFAULT)
+    same = Commit(author="supervisor", puts={path: CODE["flow.py"]})
+    assert judge(desk.index, same, ground).broken == ()
+    other = Commit(author="supervisor", puts={path: b""})
+    assert [each.rule for each in judge(desk.index, other, ground).broken] == ["write-once"]
+
+
+def test_a_declaration_of_another_waypost_is_refused_in_words() -> None:
+    """Its hash holds, whatever this one reads of it."""
+    strange = msgspec.structs.replace(record(CODE), declared=msgspec.Raw(b'{"name":"x","colour":"red"}'))
+    with pytest.raises(Invalid, match="declaration can't be read"):
+        _ = decode(encode(strange)).declaration
+
+
+def test_a_path_is_relative_unicode_without_control_marks() -> None:
+    """What no file system or no page could show is none."""
+    assert is_path("a b/ü.py")
+    assert not any(map(is_path, ("", "/a", "a//b", "a/./b", "../a", "a\n", "\udcff", "a" * 1001)))
