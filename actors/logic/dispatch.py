@@ -24,6 +24,7 @@ from typing import TypeAlias, assert_never
 from actors.draining import Quiesce, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
+from actors.exits import ExitCounted
 from actors.logic import (
     dispatch_draining,
     dispatch_exits,
@@ -54,7 +55,7 @@ from actors.logic.dispatch_card import (
 )
 from actors.logic.dispatch_turn import Desk, Turn
 from actors.logic.ordinals import NONE, Ordinals
-from actors.messages import DispatchMessage, ExitCounted, GenerationDown, GenerationUp, Woken
+from actors.messages import DispatchMessage, GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import Committed, Durable, Outcome, Snapshot
 from waypost.acting import Next

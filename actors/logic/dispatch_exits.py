@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from actors.exits import ExitCounted
 from actors.logic.dispatch_card import GIVEN, Card, Counting, NoChild, Tally, Uncounted
 from actors.logic.dispatch_turn import Turn
-from actors.messages import ExitCounted, GenerationDown
+from actors.messages import GenerationDown
 from substrate.messages import Done, Interrupt, Refused, Result, Stage, Withheld
 from waypost.model import run as fold
 from waypost.model.attempts import is_suspect

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from actors.describing import Exited, ExitReason
+from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
 from actors.logic.supervisor_effects import EndChild, Gone, Hire, LaunchChild, Pass, Up
@@ -24,7 +25,7 @@ from actors.logic.supervisor_states import (
     State,
     Unmanned,
 )
-from actors.messages import ChannelViolated, ChildExited, ChildReady, ExitCounted, Role, Start, Terminate, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Role, Start, Terminate, WakeAt, Woken
 from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, Refused, Withheld
 from waypost.acting import Next
 from waypost.model.times import Now

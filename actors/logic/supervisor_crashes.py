@@ -6,7 +6,7 @@ between them were. A stable time of running forgets all of it. Pure.
 
 from dataclasses import dataclass
 
-from actors.messages import ExitCounted
+from actors.exits import ExitCounted
 from waypost.model.limits import Limits
 
 _DOUBLINGS = 32

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from actors.draining import Executing
+from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Books, Early, Goal, Renewing, Resting
-from actors.messages import ExitCounted, Role
+from actors.messages import Role
 from substrate.messages import Latch
 from waypost.model.ids import Generation
 

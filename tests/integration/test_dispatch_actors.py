@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from actors.dispatch import DispatchActor
-from actors.messages import DeploymentSpec, ExitCounted, GenerationDown, GenerationUp, Seen, SeenQueued, Send, Watch
+from actors.exits import ExitCounted
+from actors.messages import DeploymentSpec, GenerationDown, GenerationUp, Seen, SeenQueued, Send, Watch
 from actors.scheduler import SchedulerActor
 from actors.terminal import TerminalBroadcasterActor
 from ipc.messages import EventsCommitted, RunLive, RunStart

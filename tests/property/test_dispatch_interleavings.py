@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from actors.draining import Quiesce, RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
+from actors.exits import ExitCounted
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_turn import Desk
-from actors.messages import ExitCounted, GenerationDown, GenerationUp, Send, WakeAt
+from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunLive, RunLogCredit, RunStart
 from substrate.messages import (
     Append,

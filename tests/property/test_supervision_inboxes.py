@@ -7,22 +7,13 @@ from hypothesis import strategies as st
 
 from actors.describing import ExitReason
 from actors.draining import Drain, Executing, Recycle, RecycleRequested, StillExecuting
+from actors.exits import ExitCounted
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
 from actors.logic.supervisor_effects import Calm, EndChild, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_effects import Gone as GoneFrom
 from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
-from actors.messages import (
-    ChannelViolated,
-    ChildExited,
-    ChildReady,
-    ExitCounted,
-    Forward,
-    Role,
-    Start,
-    Stop,
-    WakeAt,
-)
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Start, Stop, WakeAt
 from substrate.messages import (
     BeginGeneration,
     Done,

@@ -2,10 +2,11 @@
 
 import pytest
 
+from actors.exits import ExitCounted
 from actors.logic.dispatch import Open
 from actors.logic.dispatch_card import Counting, NoChild, Uncounted
 from actors.logic.dispatch_exits import PORTION
-from actors.messages import ExitCounted, GenerationDown, GenerationUp
+from actors.messages import GenerationDown, GenerationUp
 from substrate.messages import (
     Append,
     Interrupt,

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from actors.describing import ExitReason
+from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Early, Setup
 from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
 from actors.logic.supervisor_effects import Announce, Gone, Hire, Pass
 from actors.logic.supervisor_states import BackingOff, Counting, CrashLooping, Latching, Raising, Resetting, Running
 from actors.logic.supervisor_words import describe
-from actors.messages import ChildExited, ExitCounted, Forward, Role, WakeAt, Woken
+from actors.messages import ChildExited, Forward, Role, WakeAt, Woken
 from substrate.messages import (
     BeginGeneration,
     Done,

@@ -10,10 +10,11 @@ import msgspec
 
 from actors.draining import RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
+from actors.exits import ExitCounted
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_card import Broken, Up, Waning
 from actors.logic.dispatch_turn import Desk
-from actors.messages import ExitCounted, GenerationDown, GenerationUp, Send, WakeAt
+from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunStart
 from substrate.messages import (
     Append,

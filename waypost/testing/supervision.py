@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.describing import ExitReason
 from actors.draining import ChildWeighed, Drain, Executing, Recycle, RecycleRequested, StillExecuting
+from actors.exits import ExitCounted
 from actors.logic.supervisor import advance
 from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import Crashes
@@ -44,7 +45,6 @@ from actors.messages import (
     ChildReady,
     DeploymentSpec,
     Describe,
-    ExitCounted,
     Forward,
     Role,
     Start,
