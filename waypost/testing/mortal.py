@@ -14,9 +14,9 @@ from waypost.testing.host import READY
 
 LIMITS = (
     '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 100, '
-    '"crash_exits": 1000000, "crash_total": 1000000}'
+    '"attempts": 1000, "crash_exits": 1000000, "crash_total": 1000000}'
 )
-"""Short waits; and a journal becomes a pack every ten flushes or so, so that kills and cuts meet that, too."""
+"""Short waits; nobody is to blame for kills, however many; and a journal becomes a pack every ten flushes or so."""
 PATIENCE = 90.0
 """Seconds until what doesn't come to its end has failed."""
 
