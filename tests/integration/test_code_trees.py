@@ -201,6 +201,7 @@ def project(root: Path) -> Path:
     for name in (
         *(".env", ".cache/x", "src/__pycache__/orders.pyc", "src/x.pyc", "node_modules/m/index.js", "venv/pyvenv.cfg"),
         *("venv/lib/x.py", ".waypost/keys/k", "deep/data/format.json", "page one.html"),
+        *("elsewhere/format.json", "elsewhere/host.lock", "elsewhere/keys/host.ed25519"),
     ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
@@ -218,7 +219,9 @@ def test_the_tree_of_a_folder_in_git_is_what_git_would_take(tmp_path: Path) -> N
     """What is tracked and what isn't ignored; a file that was deleted is none."""
     folder = project(tmp_path / "project")
     git(tmp_path, "init", "-q")
-    (folder / ".gitignore").write_text("venv/\nnode_modules/\n*.pyc\n.env\n.cache/\ndeep/\nsrc/extra.py\n!.gitignore\n")
+    (folder / ".gitignore").write_text(
+        "venv/\nnode_modules/\n*.pyc\n.env\n.cache/\ndeep/\nsrc/extra.py\n!.gitignore\nelsewhere/\n"
+    )
     (folder / "gone.py").write_text("")
     git(tmp_path, "add", "project/gone.py", "project/src/orders.py")
     (folder / "gone.py").unlink()
@@ -234,6 +237,19 @@ def test_a_secret_that_git_would_take_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("TOKEN=x")
     with pytest.raises(LooksSecret, match=r"\.env looks like a secret"):
         FolderTree(tmp_path).paths()
+
+
+def test_how_a_secret_would_be_listed_is_said_as_the_workflow_would_list_it(tmp_path: Path) -> None:
+    """From its own folder; what lies beside that can only be taken out."""
+    write(tmp_path, src__orders=FLOW.format(files=""))
+    (tmp_path / "src/id_cards").write_text("")
+    with pytest.raises(LooksSecret) as refused:
+        FolderTree(tmp_path).paths()
+    assert "files=['id_cards']" in refused.value.hint
+    (tmp_path / "src/id_cards").rename(tmp_path / "id_cards")
+    with pytest.raises(LooksSecret) as refused:
+        FolderTree(tmp_path).paths()
+    assert refused.value.hint == "take it out of the folder"
 
 
 def test_a_repository_in_the_folder_is_refused(tmp_path: Path) -> None:

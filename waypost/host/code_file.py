@@ -151,11 +151,12 @@ def listed_paths(source: Source, entry: str, listed: Iterable[str]) -> Iterator[
 
 def refuse_secrets(source: Source, entry: str, paths: Iterable[str], listed: Iterable[str]) -> None:
     """A name that looks like a secret's is refused unless ``files=`` has that very name. Raises LooksSecret."""
-    above = entry.rpartition("/")[0]
-    allowed = {f"{above}/{text}" if above else text for text in listed}
+    above, slash, _ = entry.rpartition("/")
+    allowed = {f"{above}{slash}{text}" for text in listed}
     for path in paths:
         if is_secret(path) and path not in allowed:
-            raise LooksSecret(source.shown, path)
+            within = path.startswith(f"{above}{slash}")
+            raise LooksSecret(source.shown, path, path.removeprefix(f"{above}{slash}") if within else "")
 
 
 def _cache(path: str) -> bool:

@@ -19,8 +19,9 @@ from waypost.host.keeping_errors import GitFailed, NoGit
 from waypost.model.code import FILE
 
 _NEVER = frozenset({"__pycache__", "node_modules"})
+_OF_DATA = ("format.json", "host.lock")
 _SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-_WORDS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+_WORDS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_TERMINAL_PROMPT": "0"}
 _SHOWN = 2000
 
 
@@ -77,8 +78,6 @@ class FolderTree:
                 if (self.source.root / path / ".git").exists():
                     raise NotAFile(self.source.shown, path, "is a git repository of its own")
                 yield from self.source.below(path, self._left_out)  # a link to a folder of the same tree
-            elif not in_git:
-                self.source.size(path)  # gone meanwhile
 
     def _left_out(self, path: str) -> bool:
         name = path.rpartition("/")[2]
@@ -92,7 +91,9 @@ class FolderTree:
         )
 
     def _is_data(self, place: Path) -> bool:
-        return place.name == NAME or (self._data is not None and Path(os.path.realpath(place)) == self._data)
+        """Whether a folder is a data directory, the one that is told or any other: keys lie in it."""
+        known = self._data is not None and Path(os.path.realpath(place)) == self._data
+        return known or place.name == NAME or all((place / name).exists() for name in _OF_DATA)
 
     def _by_git(self, top: str) -> Iterator[str]:
         """What is tracked, and what isn't ignored; names of the tree."""
