@@ -107,6 +107,8 @@ _FAMILY: dict[str, Family] = {rule.name: family for family, rules in BOOK.items(
 ELSEWHERE = (
     ("256 requests of a child under way", "the actor that hears the child, which ends one that has more"),
     ("64 MiB of values that no event has named yet", "`PutBlob`: they are in memory, and no commit has them"),
+    ("1,000 signals of a run that nobody has waited for, 1 MiB each", "the operation that records a signal"),
+    ("128 KiB of an approval's snapshot", "`Append`, from a child"),
     ("a bucket goes after the horizon only", "the substrate's clock: the horizon is the host's, and no file has it"),
     ("signatures, flush numbers and hashes", "`waypost verify`"),
 )  # fmt: skip

@@ -167,6 +167,20 @@ def test_what_outlives_its_grace_is_ended_by_the_host(place: Place) -> None:
 
 
 @pytest.mark.torture
+def test_a_parked_run_is_woken_to_be_cancelled_by_a_child_that_never_had_it(place: Place) -> None:
+    """Parked runs rest in the log alone after a start; this one is replayed up to the cancellation."""
+    host = place.host().start()
+    run = place.begin(host, "sleep", "a timer is set")
+    host.kill()
+    with place.host() as again:
+        assert verb("cancel", run, "--reason", "not needed", data=place.data).status == 0
+        place.ended(again, run)
+    kinds = [json.loads(line)["type"] for line in verb("log", run, data=place.data).out.splitlines()]
+    assert kinds[2:5] == ["CancelRequested", "RunResumed", "TimerCancelled"]
+    assert place.ledger.read_text() == "cleaned up sleep\n"
+
+
+@pytest.mark.torture
 @pytest.mark.parametrize("kill", ["host", "neither"])
 def test_a_cancel_and_a_signal_survive_a_kill(place: Place, kill: str) -> None:
     """What was answered with 0 is there for the next host, which goes on from it."""

@@ -31,7 +31,14 @@ def test_a_recorded_run_replays_to_the_same_end(folder: Path) -> None:
 
 def test_there_are_histories() -> None:
     """A wrong path would make the test above pass over nothing."""
-    assert {folder.name for folder in folders(HISTORIES)} >= {"approval", "blocking", "concurrent", "retries"}
+    assert {folder.name for folder in folders(HISTORIES)} >= {
+        "approval",
+        "blocking",
+        "cancelled",
+        "concurrent",
+        "retries",
+        "signals",
+    }
 
 
 @pytest.mark.parametrize(
@@ -41,6 +48,8 @@ def test_there_are_histories() -> None:
         ("concurrent", "range(5)", "range(4)", "r1.5#1"),
         ("blocking", 'sleep("10m")', "pass", "a sleep or timeout"),
         ("retries", '"funds"', '"money"', "arguments"),
+        ("signals", 'signal("never"', 'signal("ever"', "signal"),
+        ("cancelled", 'release("a seat")', 'release("two seats")', "arguments"),
     ],
 )
 def test_a_changed_flow_does_not_pass_for_the_old_one(

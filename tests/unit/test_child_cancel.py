@@ -292,6 +292,21 @@ def test_an_operator_may_be_quicker_than_the_run_itself() -> None:
     assert run.drive.phase is Phase.ENDING
 
 
+def test_a_wish_that_the_host_refuses_fails_the_run() -> None:
+    """It would wait for ever otherwise, for a cancellation that nobody recorded."""
+
+    async def body() -> None:
+        await cancel("nothing to do")
+
+    run = begun(body)
+    ask, *_ = run.drive.effects()
+    assert isinstance(ask, fx.AskToQuit)
+    run.drive.quitting(ask.call, "generation 1 is not at work")
+    ((end,),) = proposed(run)
+    assert isinstance(end, ev.RunFailed)
+    assert end.error.message == "the host refused to cancel it: generation 1 is not at work"
+
+
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1001, "two\nlines"])
 def test_a_reason_is_one_line(reason: str) -> None:
     """It is shown in lists."""

@@ -43,6 +43,7 @@ YES = ev.SignalReceived(
     call=THIRD, signal="cli:1", decision=ev.Decision(approved=True, by="ann", via="cli", text="fine\x1b[2J")
 )
 BROKE = ev.Fault(type="ValueError", message="no amount", step="read_claim", call="r1#1")
+CANCEL = ev.CancelRequested(origin="supervisor-operator", reason="not needed", by="ann")
 EVERY: tuple[ev.AnyEvent, ...] = (
     STARTED,
     ev.RunResumed(generation=Generation(2), attempt=1),
@@ -175,6 +176,13 @@ def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: 
             f"correct the file, `waypost deploy FILE`, then: waypost resume {RUN}",
         ),
         ((STARTED, ev.RunPaused(code="operator")), "paused", "operator", f"waypost resume {RUN}"),
+        (
+            (STARTED, ev.SignalAwaited(call=FIRST, park="signal", name="it's paid", seen=1)),
+            "parked",
+            "signal",
+            f"waypost signal {RUN} 'it'\"'\"'s paid' < payload.json",
+        ),
+        ((STARTED, STEP, CANCEL), "cancelling", "cancel", ""),
     ],
 )
 def test_a_live_run_says_what_it_waits_on_and_what_to_do(
@@ -186,6 +194,13 @@ def test_a_live_run_says_what_it_waits_on_and_what_to_do(
     assert answer.waiting[0].command.startswith(command)
     assert answer.waiting[0].since == f"2026-11-29T08:00:{len(events):02d}.000Z"
     assert answer.isolation == "none"
+
+
+def test_a_cancelled_run_says_so_and_that_nothing_follows() -> None:
+    """In the same words as its timeline."""
+    answer = why(told(STARTED, STEP, CANCEL, ev.RunCancelled(code="past-grace", detail="too slow")), HERE)
+    assert (answer.state, answer.waiting) == ("cancelled", ())
+    assert answer.advice == "it was cancelled: too slow\nnothing will follow"
 
 
 def test_a_deadline_is_said_and_so_is_that_there_is_none() -> None:

@@ -168,8 +168,11 @@ class Drive:
 
     def quitting(self, call: CallId, refused: str | None) -> None:
         """The host answered an AskToQuit; that it is so is an event, which comes by itself."""
-        if refused is not None:
-            self.mailed(call, refused)
+        if refused is None or self._phase in (Phase.LEFT, Phase.ENDING):
+            return
+        self._calls.refused(call)
+        if self._phase is Phase.LIVE:
+            self._fail(RuntimeError(f"the host refused to cancel it: {refused}"))
 
     def body_ended(self, step: Try, end: fx.BodyEnd) -> None:
         """A body returned or raised: this is recorded, and reaches the code only when that is committed."""

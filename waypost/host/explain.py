@@ -227,7 +227,8 @@ def _command(wait: Waiting, run: RunId, situation: Situation, *, several: bool) 
 def _advice(told: Told, situation: Situation) -> str:
     if isinstance(told.state, Ended):
         more = f"; `waypost log {told.run}` has the traceback" if told.state.outcome == "failed" else ""
-        return f"it has {told.ending}\nnothing will follow{more}"
+        verb = "was" if told.state.outcome == "cancelled" else "has"
+        return f"it {verb} {told.ending}\nnothing will follow{more}"
     first = "" if situation.hosted else "start the host, then "
     if situation.code == "crash-looping":
         why = "its deployment's process ended again and again, so no other one is started: mend the reason"

@@ -12,7 +12,7 @@ from typing import Any
 
 from substrate import rules
 from waypost.acting import Next
-from waypost.testing import childhood, dispatching, lifecycle, supervision
+from waypost.testing import childhood, dispatching, gracing, lifecycle, supervision
 
 LEGEND = """
 In the table: a name is the state that follows, **·** means handled without leaving the state, and an empty field that
@@ -101,6 +101,15 @@ def pages() -> dict[str, str]:
             dispatching.ERRAND_MESSAGES,
             dispatching.apply,
             dispatching.errand,
+        ),
+        "dispatch_grace.md": draw(
+            "A run that is being cancelled",
+            "Drawn from `actors/logic/dispatch_grace.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Its code has its time from when it was told, and its host so long to find a child that tells it.",
+            gracing.graces(),
+            gracing.GRACE_MESSAGES,
+            gracing.apply,
+            gracing.grace,
         ),
         "rules.md": rules.page(),
         "lifecycle.md": lifecycle.page(),

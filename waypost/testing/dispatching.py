@@ -60,7 +60,7 @@ def _open(bench: Bench) -> Open:
     return bench.state
 
 
-def _waiting(limits: Limits | None = None) -> Bench:
+def waiting(limits: Limits | None = None) -> Bench:
     """A run with a step under way whose child has gone."""
     bench = Bench(limits)
     bench.up()
@@ -74,10 +74,10 @@ def _waiting(limits: Limits | None = None) -> Bench:
 
 def sessions() -> tuple[Open, ...]:
     """Every state of a session."""
-    away, pending, resumed, opening, live = (_waiting() for _ in range(5))
+    away, pending, resumed, opening, live = (waiting() for _ in range(5))
     for bench in (pending, resumed, opening, live):
         bench.up()
-    denied, postponed = _waiting(), _waiting()
+    denied, postponed = waiting(), waiting()
     for bench, result in ((denied, Refused("paused", ".")), (postponed, Withheld("."))):
         bench.up()
         bench.answer(result)
@@ -85,7 +85,7 @@ def sessions() -> tuple[Open, ...]:
     opening.answer()
     opening.flush()
     live.settle()
-    feeding, full = (_waiting(Limits(page=1, page_credit=credit)) for credit in (2, 1))
+    feeding, full = (waiting(Limits(page=1, page_credit=credit)) for credit in (2, 1))
     for bench in (feeding, full):
         bench.up()
         bench.answer()
@@ -96,7 +96,7 @@ def sessions() -> tuple[Open, ...]:
 
 def children() -> tuple[Open, ...]:
     """Every state of the child, over a run that it drives."""
-    absent, up, broken, waning, counting, uncounted = (_waiting() for _ in range(6))
+    absent, up, broken, waning, counting, uncounted = (waiting() for _ in range(6))
     broken.up(broken="SyntaxError")
     for bench in (up, waning, counting, uncounted):
         bench.up()
@@ -140,7 +140,9 @@ def _outcome(result: Any, machine: Callable[[Card], Any]) -> Make:
     return make
 
 
-def _committed(event: ev.AnyEvent) -> Make:
+def committed(event: ev.AnyEvent) -> Make:
+    """An event of the run was committed, where it may follow."""
+
     def make(state: Open) -> Any:
         before = _card(state).run
         ledger = fold.ledger(before) if isinstance(before, fold.Driven | fold.Parked | fold.Paused) else None
@@ -191,12 +193,12 @@ COMING: dict[str, Make] = {
 
 SESSION_MESSAGES: dict[str, Make] = {
     **COMING,
-    "RunResumed committed": _committed(ev.RunResumed(generation=Generation(2))),
-    "another event committed": _committed(
+    "RunResumed committed": committed(ev.RunResumed(generation=Generation(2))),
+    "another event committed": committed(
         ev.StepCompleted(call=CallId("r1#1"), output=ev.Value(inline=Raw(b"1"))),
     ),
-    "RunPaused committed": _committed(ev.RunPaused(code="operator")),
-    "RunFailed committed": _committed(ev.RunFailed(error=ev.Fault(type="X", message="x"))),
+    "RunPaused committed": committed(ev.RunPaused(code="operator")),
+    "RunFailed committed": committed(ev.RunFailed(error=ev.Fault(type="X", message="x"))),
     "it is done": _pending(Done(0)),
     "it is refused": _pending(Refused("paused", ".")),
     "it is withheld": _pending(Withheld(".")),
@@ -212,7 +214,7 @@ ERRAND_MESSAGES: dict[str, Make] = {
     "it is withheld": _outcome(Withheld("."), lambda card: card.errand),
     "Claimed committed": _facts(Claimed(2, 1)),
     "Consumed committed": _facts(Consumed(2, RUN)),
-    "the wait was abandoned": _committed(ev.SignalAwaitAbandoned(call=CallId("r1#1"))),
+    "the wait was abandoned": committed(ev.SignalAwaitAbandoned(call=CallId("r1#1"))),
 }
 
 
@@ -227,7 +229,7 @@ CHILD_MESSAGES: dict[str, Make] = {
     **COMING,
     "GenerationDown, expected": _always(GenerationDown(Generation(9), unexpected=False)),
     "Quiesce": _always(Quiesce(Generation(2))),
-    "the run parks": _committed(ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3)),
+    "the run parks": committed(ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3)),
     "the exit is counted": _counted(Done(0, ())),
     "counting is refused": _counted(Refused("generation", ".")),
     "counting is withheld": _counted(Withheld(".")),

@@ -173,7 +173,9 @@ class ScriptedHost:
             self._serve(left)
 
     def to_the_end(self, *, events: int | None = None) -> None:
-        """Serve until the run has ended. Whenever it is parked, the boss approves, or else the next deadline passes.
+        """Serve until the run has ended.
+
+        Whenever it is parked, the boss approves, or a signal comes that may wait for ever, or the next deadline passes.
 
         ``events``: stop when the log has at least so many; the host answers nothing after that, as if it were killed.
         """
@@ -181,8 +183,11 @@ class ScriptedHost:
         self.until(lambda: self._over() or isinstance(self.log.state, Parked))
         while not self._over():
             waits = self.log.ledger.waits.values()
-            approval = any(wait.park == "approval" for wait in waits)
-            self.commit(self.log.decide(approved=True, text="fine") if approval else self.log.fire())
+            signal = next((wait.name for wait in waits if wait.park == "signal" and wait.timeout_at is None), "")
+            if any(wait.park == "approval" for wait in waits):
+                self.commit(self.log.decide(approved=True, text="fine"))
+            else:
+                self.commit(self.log.signal(signal, b'{"n":20}') if signal else self.log.fire())
             self.until(lambda: self._over() or isinstance(self.log.state, Parked))
 
     def until_parked(self) -> None:
