@@ -206,6 +206,21 @@ def test_nothing_is_run_where_nothing_is_deployed(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
+def test_a_recycle_uses_exactly_the_deployed_tree(place: Path) -> None:
+    """A fresh process, no other code."""
+    data = place / "data"
+    with HostProcess(place / "echo.py", data=data) as host:
+        host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+        (place / "wording.py").write_text("WORD = 'new '\n")
+        said = verb("recycle", "echo", "--reason", "to see", data=data)
+        assert said.status == Exit.OK, said.err
+        host.wait_for("is running (generation 2)")
+        host.send("echo@example.com", MORE)
+        host.wait_for('completed: "old old "')
+
+
+@pytest.mark.torture
 def test_a_tree_that_is_changed_under_its_host_is_made_anew_for_the_next_child(place: Path) -> None:
     """Whoever writes beside the code it runs changes no other run, and holds nothing up."""
     data = place / "data"
