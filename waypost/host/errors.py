@@ -162,8 +162,8 @@ class HostRuns(HostError):
     def __init__(self, path: str, holder: str) -> None:
         super().__init__(
             f"{path}: a host runs here already ({holder})",
-            hint="`waypost runs` lists its runs, `waypost deploy FILE` gives it other code; stop it (Ctrl-C) before another "
-            "may start",
+            hint="`waypost runs` lists its runs, `waypost deploy FILE` gives it other code; stop it (Ctrl-C) before "
+            "another may start",
         )
         self.path, self.holder = path, holder
 
