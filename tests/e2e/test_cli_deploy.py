@@ -1,5 +1,6 @@
 """Deployed code is what runs: stored, named by its hash, and nothing that somebody does to the file changes it."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -122,6 +123,8 @@ def test_the_same_code_is_deployed_once(place: Path) -> None:
     assert "echo: deployed as" in verb("deploy", str(place / "echo.py"), data=data).out
     flush = reader(data).facts().flush
     assert "echo: deployed already as" in verb("deploy", str(place / "echo.py"), data=data).out
+    again = json.loads(verb("deploy", str(place / "echo.py"), "--json", data=data).out)
+    assert (again["deployment"], again["new"], again["files"]) == ("echo", False, ["echo.py", "wording.py"])
     assert reader(data).facts().flush == flush
 
 

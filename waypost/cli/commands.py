@@ -102,6 +102,7 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
 def deploy(
     place: Annotated[str, typer.Argument(metavar="FILE|DIR", help="A workflow's file, or the folder that it is in.")],
     data: Data = None,
+    json: Json = False,  # noqa: FBT002 - typer's form
 ) -> int:
     """Store a workflow's code in its repository; its next process runs it."""
     from waypost.host.own import check_own
@@ -110,7 +111,7 @@ def deploy(
 
     from waypost.cli import deploying
 
-    return deploying.deploy(place, data)
+    return deploying.deploy(place, data, as_json=json)
 
 
 @app.command()

@@ -20,7 +20,7 @@ _PATIENCE = 120.0
 _LISTED = 20
 
 
-def deploy(place: str, data: str | None) -> Exit:
+def deploy(place: str, data: str | None, *, as_json: bool = False) -> Exit:
     """``waypost deploy FILE|DIR``. Raises BadWorkflow, DataDirectory, Said."""
     where = for_host(data, Path(place))
     body = msgspec.json.encode({"path": plain("the path", str(Path(place).absolute()))})
@@ -30,6 +30,9 @@ def deploy(place: str, data: str | None) -> Exit:
     except NoHost:
         done = _alone(Path(place), where)
         after = f"next: `waypost run --data {where}` runs what is deployed there"
+    if as_json:
+        out(msgspec.json.encode(done).decode())
+        return Exit.OK
     count = len(done.files)
     out(
         f"{done.deployment}: {'deployed' if done.new else 'deployed already'} as {done.tree[:12]}: "
