@@ -45,9 +45,13 @@ class Recycle:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Asked: let what executes come to rest, then hold the deployment. The answer is Done (it has begun) or Refused."""
+    """Asked: let what executes come to rest, then hold the deployment. The answer is Done (it has begun) or Refused.
+
+    ``end``: wait until every run has ended instead; no new one begins.
+    """
 
     by: str
+    end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,13 @@ class ChildWeighed:
 @dataclass(frozen=True, slots=True)
 class Quiesce:
     """Claim no more, give the child nothing more; let go of each run that comes to rest, and say who executes."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Begin no run any more with the child of this generation; those that have begun go on, with their mail."""
 
     generation: Generation
 

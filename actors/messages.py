@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from actors.describing import Description, ExitReason
-from actors.draining import ChildWeighed, Drain, Quiesce, Recycle, RecycleRequested, StillExecuting, Weigh
+from actors.draining import ChildWeighed, Close, Drain, Quiesce, Recycle, RecycleRequested, StillExecuting, Weigh
 from actors.exits import ExitCounted
 from ipc.messages import RunLogCredit, ToChild
 from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
@@ -44,6 +44,8 @@ class DeploymentSpec:
     isolation: str = "none"
     on_crash_loop: OnCrashLoop = "wait"
     """At the latch live runs wait for an operator, or those that aren't parked ``fail``."""
+    cut_short: tuple[str, ...] = ()
+    """Steps that a deployment which is taken out of service doesn't wait for to their end."""
 
 
 class Role(enum.StrEnum):
@@ -259,11 +261,15 @@ ChildProcessMessage: TypeAlias = Launch | Send | Terminate | Weigh | Peers | New
 
 @dataclass(frozen=True, slots=True)
 class GenerationUp:
-    """A child is ready and may be given runs. ``broken``: why its code doesn't load; then runs are paused instead."""
+    """A child is ready and may be given runs. ``broken``: why its code doesn't load; then runs are paused instead.
+
+    ``closed``: no run is to begin.
+    """
 
     generation: Generation
     child: Ref
     broken: str = ""
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +285,7 @@ class GenerationDown:
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable
-DispatchMessage: TypeAlias = Stream | GenerationUp | GenerationDown | Quiesce | RunLogCredit | Outcome | Woken
+DispatchMessage: TypeAlias = Stream | GenerationUp | GenerationDown | Quiesce | Close | RunLogCredit | Outcome | Woken
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------

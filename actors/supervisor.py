@@ -9,7 +9,7 @@ from typing import assert_never
 
 import pykka
 
-from actors.draining import Quiesce, Weigh
+from actors.draining import Close, Quiesce, Weigh
 from actors.logic.supervisor import advance
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_effects import (
@@ -17,6 +17,7 @@ from actors.logic.supervisor_effects import (
     Attend,
     AttendAll,
     Calm,
+    CloseIntake,
     Dismiss,
     Effect,
     EndChild,
@@ -104,12 +105,14 @@ class SupervisorActor(Shell):
             case EndChild():
                 tell(self._hired[Role.CHILD], effect.message)
             case Up():
-                up = GenerationUp(effect.generation, self._hired[Role.CHILD], effect.broken)
+                up = GenerationUp(effect.generation, self._hired[Role.CHILD], effect.broken, effect.closed)
                 tell(self._hired[Role.DISPATCH], up)
             case Gone():
                 tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected, effect.reason))
             case Calm():
                 tell(self._hired[Role.DISPATCH], Quiesce(effect.generation))
+            case CloseIntake():
+                tell(self._hired[Role.DISPATCH], Close(effect.generation))
             case WeighChild():
                 tell(self._hired[Role.CHILD], Weigh())
             case Introduce():

@@ -14,6 +14,7 @@ from substrate.messages import (
     Approvals,
     Deadlines,
     Kept,
+    LiveRuns,
     LogPage,
     Principal,
     Question,
@@ -21,6 +22,7 @@ from substrate.messages import (
     ReadBlob,
     ReadDeadlines,
     ReadHold,
+    ReadLive,
     ReadLog,
     ReadRejected,
     ReadRuns,
@@ -37,8 +39,10 @@ from waypost.model import run as fold
 from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 
+READING = (ReadLog, ReadBlob, ReadRuns, ReadDeadlines, ReadHold, ReadRejected, ReadApprovals, ReadLive)
+"""Questions that are answered at once, from what is visible."""
 Value: TypeAlias = (
-    LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage | Approvals | None
+    LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage | Approvals | LiveRuns | None
 )
 
 
@@ -69,6 +73,8 @@ def answer(index: Index, question: Question) -> Value | Refused:  # noqa: PLR091
             return read_runs(index, question)
         case ReadApprovals():
             return read_approvals(index, question)
+        case ReadLive():
+            return read_live(index, question)
         case ReadDeadlines():
             return read_deadlines(index, question)
         case ReadSealed():
@@ -118,6 +124,12 @@ def read_approvals(index: Index, question: ReadApprovals) -> Approvals:
     """A portion of what runs ask of people."""
     runs = index.runs.unended(0 if question.after is None else run_ordinal(question.after))
     return asking.approvals(index, runs, index.known, question.limit)
+
+
+def read_live(index: Index, question: ReadLive) -> LiveRuns:
+    """The runs that haven't ended."""
+    rests = (run for run in index.runs.unended(0) if isinstance(index.known(run).run, fold.Parked | fold.Paused))
+    return LiveRuns(index.runs.driven(), sum(1 for _ in itertools.islice(rests, question.limit)))
 
 
 def starting(items: Iterable[Item]) -> dict[RunId, Entry]:

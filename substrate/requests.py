@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
-from substrate.steering import Answer, Cancel, Pause, ReadApprovals, Signal, Unpause
+from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
 from waypost.model.attempts import Consequence
 from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
@@ -370,5 +370,5 @@ class ReadSealed:
 
 
 Question: TypeAlias = (
-    ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected | ReadSealed | ReadApprovals
+    ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected | ReadSealed | ReadApprovals | ReadLive
 )

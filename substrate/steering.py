@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.run import Driven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,22 @@ class SignalTaken:
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLive:
+    """The runs that haven't ended: those whose code has something to do, and how many rest. Value: ``LiveRuns``."""
+
+    limit: int = 1000
+    """Up to which those that rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRuns:
+    """``resting``: parked or paused; as many as there are, or as were counted."""
+
+    driven: tuple[Driven, ...]
+    resting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,13 +41,6 @@ from substrate.messages import (
     Merge,
     Pause,
     Queued,
-    ReadApprovals,
-    ReadBlob,
-    ReadDeadlines,
-    ReadHold,
-    ReadLog,
-    ReadRejected,
-    ReadRuns,
     ReadSealed,
     Ref,
     Refused,
@@ -61,6 +54,7 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Context, Hold, Settled
 from substrate.operations.sealing import seal_run
+from substrate.questions import READING
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
 from substrate.settling import Settling
@@ -148,7 +142,7 @@ class Writer:
         what = submit.what
         result: Result
         match what:
-            case ReadLog() | ReadBlob() | ReadRuns() | ReadDeadlines() | ReadHold() | ReadRejected() | ReadApprovals():
+            case _ if isinstance(what, READING):
                 value = told(self._index, what)
                 result = value if isinstance(value, Refused) else Done(self._position, value)
             case ReadSealed():

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from actors.draining import Quiesce, StillExecuting
+from actors.draining import Close, Quiesce, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
 from actors.exits import ExitCounted
@@ -48,6 +48,7 @@ from actors.logic.dispatch_card import (
     Later,
     NoChild,
     Postponed,
+    Takes,
     Trial,
     Uncounted,
     Up,
@@ -139,7 +140,7 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
         case GenerationDown(generation=generation, unexpected=unexpected):  # it was given nothing
             counted = ToSupervisor(ExitCounted(generation=generation, runs=()))
             return Next(state, (counted,) if unexpected else ())
-        case GenerationUp() | Quiesce() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
+        case GenerationUp() | Quiesce() | Close() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case _:
             assert_never(message)
@@ -176,7 +177,7 @@ class _Work:
         dispatch_grace.begin(snapshot.runs, self._turn)
         dispatch_grace.look(self._cards, self._turn)
 
-    def take(self, message: DispatchMessage) -> None:
+    def take(self, message: DispatchMessage) -> None:  # noqa: C901 - one case per message
         """Fold the message in, and settle what it may have changed."""
         match message:
             case Committed():
@@ -193,6 +194,8 @@ class _Work:
                 self._down(message)
             case Quiesce():
                 self._quiesce(message)
+            case Close():
+                self._close(message)
             case Woken():
                 self._settle(self._woken(message))
             case Snapshot():
@@ -257,7 +260,9 @@ class _Work:
     def _up(self, message: GenerationUp) -> None:
         self._leave()
         generation, now = message.generation, self._turn.now.mono
-        self._turn.child = Broken(generation, message.broken) if message.broken else Up(generation, message.child, now)
+        takes: Takes = "begun" if message.closed else "all"
+        up = Up(generation, message.child, now, takes)
+        self._turn.child = Broken(generation, message.broken) if message.broken else up
         self._settle(tuple(self._cards))
 
     def _down(self, message: GenerationDown) -> None:
@@ -283,6 +288,11 @@ class _Work:
                 turn.tell_supervisor(StillExecuting(message.generation, ()))  # no run was given to it
             case _:
                 pass  # of a child that is gone: that is told by itself
+
+    def _close(self, message: Close) -> None:
+        child = self._state.child
+        if isinstance(child, Up) and child.generation == message.generation:
+            self._turn.child = replace(child, takes="begun")
 
     def _leave(self) -> None:
         """No child any more. Requests about mail go on: their answers come, whichever generation there is."""

@@ -18,6 +18,9 @@ from waypost.model.ids import Generation, RunId
 # --- the child ------------------------------------------------------------------------------------------------------
 
 
+Takes: TypeAlias = Literal["all", "begun"]
+
+
 @dataclass(frozen=True, slots=True)
 class NoChild:
     """Nobody to give a run to: mail and runs wait."""
@@ -30,6 +33,8 @@ class Up:
     generation: Generation
     ref: Ref
     since: float = 0.0
+    takes: Takes = "all"
+    """Whether runs may begin; else only those that have begun go on."""
 
 
 @dataclass(frozen=True, slots=True)

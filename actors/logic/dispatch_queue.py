@@ -74,7 +74,7 @@ def answered(card: Card, asked: Asked, result: Result, turn: Turn) -> Card:
 
 def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
     """What taking up this mail would do now; None when it has to wait."""
-    starts = isinstance(turn.child, Up) and card.first == mail.entry.arrival
+    starts = isinstance(turn.child, Up) and turn.child.takes == "all" and card.first == mail.entry.arrival
     match card.run:
         case fold.Absent():
             return Begin() if starts else None

@@ -30,6 +30,7 @@ from actors.logic.supervisor_ending import ended, forwards, opening, wind, withh
 from actors.logic.supervisor_forwards import answered, forwarded
 from actors.logic.supervisor_planned import News, manned, planned, wanted
 from actors.logic.supervisor_recycling import another, policed
+from actors.logic.supervisor_retiring import retires
 from actors.logic.supervisor_states import (
     HELD,
     UNSUPERVISED,
@@ -52,6 +53,7 @@ from actors.logic.supervisor_states import (
     Raising,
     Replacing,
     Resetting,
+    Retiring,
     Running,
     Shelving,
     Starting,
@@ -119,7 +121,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
             return manned(setup, state, message, now)
         case Succeeding():
             return policed(setup, planned(setup, state, message, now), now)
-        case Draining() | Shelving() | Superseding() | Bereft() | Replacing():
+        case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing():
             return planned(setup, state, message, now)
         case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed):
             return Next(state)  # late news
@@ -130,7 +132,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
         case Raising():
             return raising(setup, state, message, now)
         case Starting():
-            return policed(setup, starting(setup, state, message, now), now)
+            return retires(policed(setup, starting(setup, state, message, now), now), now)
         case Evicting(goal=goal) | Counting(goal=goal) if goal is not None:
             return bereaved(setup, state, goal, message, now)
         case Evicting() | Dismissing():

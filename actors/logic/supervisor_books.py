@@ -71,8 +71,18 @@ class Books:
     """The last child that ended unasked."""
     renewed: Renewed | None = None
     """How the newest child came to follow another one."""
+    retirement: "Retirement | None" = None
+    """Set while the deployment is being taken out of service, whatever happens to its children meanwhile."""
     watching: tuple[int, ...] = ()
     """Who is to be told of the next change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """Who takes it out of service; ``spent``: seconds in which steps executed that may be cut short."""
+
+    by: str
+    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from actors.logic.supervisor_states import (
     Ending,
     Evicting,
     Over,
+    Retiring,
     Running,
     Shelving,
     State,
@@ -54,6 +55,9 @@ def leave(setup: Setup, state: State, askers: tuple[int, ...], patience: float, 
         match state:
             case Running() | Draining():
                 return drain(state, Leaving(askers), patience, now)
+            case Retiring():
+                kept = Running(state.books, state.pid, state.since)
+                return drain(kept, Leaving(askers), patience, now)
             case Evicting() | Counting():  # that is counted first: a stop makes no exit undone
                 return Next(replace(state, goal=Leaving(askers)))
             case _:

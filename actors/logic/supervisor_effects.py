@@ -73,6 +73,14 @@ class Up:
 
     generation: Generation
     broken: str = ""
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CloseIntake:
+    """Tell dispatch that no run is to begin any more."""
+
+    generation: Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,7 @@ Effect: TypeAlias = (
     | Up
     | Gone
     | Calm
+    | CloseIntake
     | WeighChild
     | Introduce
     | Attend

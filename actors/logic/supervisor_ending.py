@@ -30,6 +30,7 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Over,
+    Retiring,
     Running,
     State,
     Stopped,
@@ -69,7 +70,7 @@ def stop(setup: Setup, state: State, askers: tuple[int, ...], now: Now) -> Next[
             return Next(replace(state, then=Over(askers)))
         case Opening():
             before: tuple[Effect, ...] = withhold(forwards(state.early), stopped)
-        case Running() | Draining():
+        case Running() | Draining() | Retiring():
             before = (Gone(state.books.generation, unexpected=False),)
         case _:
             before = ()

@@ -34,6 +34,7 @@ from actors.logic.supervisor_states import (
     Raising,
     Replacing,
     Resetting,
+    Retiring,
     Running,
     Shelving,
     Starting,
@@ -51,7 +52,7 @@ EARLY = 256
 """Forwards that are kept while the repository is opening; what comes after them is withheld."""
 
 
-def forwarded(  # noqa: C901, PLR0911 - one return per kind of state
+def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
     setup: Setup, state: State, forward: Early, now: Now
 ) -> Next[State]:
     """Hand it on, in order; or keep it, or withhold it with the reason."""
@@ -73,6 +74,10 @@ def forwarded(  # noqa: C901, PLR0911 - one return per kind of state
             # What was let go of has been given to this child already: another one goes on with it.
             following = drain(state, Renewing("operator", "resumed while it drained"), setup.limits.drain, now)
             return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
+        case Retiring() if isinstance(forward.what, ResumeDeployment):
+            kept = Running(replace(state.books, retirement=None), state.pid, state.since)
+            following = drain(kept, Renewing("operator", "resumed"), setup.limits.drain, now)
+            return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
         case Held(why=why) if isinstance(forward.what, ResumeDeployment):
             books = _asked_by(state.books, forward.asker)
             return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
@@ -86,6 +91,7 @@ def forwarded(  # noqa: C901, PLR0911 - one return per kind of state
             | Starting()
             | Running()
             | Draining()
+            | Retiring()
             | Shelving()
             | Superseding()
             | Bereft()

@@ -10,6 +10,7 @@ from actors.logic.supervisor_books import Goal, Renewing, Resting, Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_draining import drain, draining, shelve, shelving
 from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
+from actors.logic.supervisor_retiring import retire, retiring
 from actors.logic.supervisor_states import (
     UNSUPERVISED,
     BackingOff,
@@ -19,6 +20,7 @@ from actors.logic.supervisor_states import (
     Lifting,
     Planned,
     Replacing,
+    Retiring,
     Running,
     Shelving,
     State,
@@ -32,7 +34,7 @@ from waypost.acting import Next, Reply
 from waypost.model.times import Now
 
 News = Internal | StillExecuting | RecycleRequested | ChildWeighed
-UNDER_WAY = (Draining, Shelving, Superseding, Bereft, Replacing, Succeeding)
+UNDER_WAY = (Draining, Retiring, Shelving, Superseding, Bereft, Replacing, Succeeding)
 
 
 def wanted(setup: Setup, state: State, what: Recycle | Drain, token: int, now: Now) -> Next[State]:
@@ -40,9 +42,11 @@ def wanted(setup: Setup, state: State, what: Recycle | Drain, token: int, now: N
     match state:
         case Running() if isinstance(what, Recycle):
             following = drain(state, Renewing("operator", what.reason), setup.limits.drain, now)
+        case Running() if isinstance(what, Drain) and what.end:
+            following = retire(state, what.by, now)
         case Running() if isinstance(what, Drain):
             following = drain(state, Resting(what.by), None, now)
-        case BackingOff() if isinstance(what, Drain):  # nothing executes
+        case BackingOff() if isinstance(what, Drain) and not what.end:  # nothing executes
             following = shelve(state.books, Resting(what.by), UNSUPERVISED)
         case _:
             return Next(state, (Reply(token, _refused(setup, state)),))
@@ -79,6 +83,8 @@ def planned(  # noqa: PLR0911 - one return per state
     if isinstance(message, StillExecuting):
         return Next(state)
     match state:
+        case Retiring():
+            return retiring(setup, state, message, now)
         case Shelving():
             return shelving(setup, state, message, now)
         case Superseding() | Bereft():
@@ -102,7 +108,11 @@ def _refused(setup: Setup, state: State) -> Refused:
         return Refused("held", why)
     if not isinstance(state, UNDER_WAY):
         return Refused("not-running", why, "`waypost runs` and `waypost why RUN` say more; try again when it runs")
-    code = "draining" if isinstance(state, Shelving) or (isinstance(state, Draining) and _rests(state)) else "recycling"
+    code = (
+        "draining"
+        if isinstance(state, Shelving | Retiring) or (isinstance(state, Draining) and _rests(state))
+        else "recycling"
+    )
     return Refused(code, why, "one thing at a time: `waypost drain` shows what is still waited for")
 
 

@@ -89,6 +89,24 @@ class Draining:
 
 
 @dataclass(frozen=True, slots=True)
+class Retiring:
+    """No run begins any more; it waits until all have ended.
+
+    ``asked``: correlation of the answer that says who is left, or token of the wake-up at which it is asked for.
+    ``counted``: up to when the clock has counted, in monotonic seconds; None while it stands still.
+    """
+
+    books: Books
+    pid: int
+    since: float
+    asked: int
+    counted: float | None = None
+    executing: tuple[Executing, ...] = ()
+    more: int = 0
+    resting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Shelving:
     """It is drained; that it is held is being made durable, beside whoever is left of the crew.
 
@@ -298,7 +316,7 @@ class Down:
 
 
 Manned: TypeAlias = Starting | Running | Evicting | Dismissing
-Planned: TypeAlias = Draining | Shelving | Superseding | Bereft | Replacing | Succeeding
+Planned: TypeAlias = Draining | Retiring | Shelving | Superseding | Bereft | Replacing | Succeeding
 Latched: TypeAlias = Latching | CrashLooping | Resetting
 Open: TypeAlias = Raising | Manned | Planned | Counting | BackingOff | Latched | Unmanned | Held | Lifting
 State: TypeAlias = Idle | Opening | Open | Ending | Stopped | Down
@@ -318,7 +336,15 @@ def crew_of(state: State) -> tuple[Role, ...]:  # noqa: PLR0911 - one return per
         case Held() | Lifting():
             return HELD
         case (
-            Starting() | Running() | Evicting() | Dismissing() | Draining() | Superseding() | Replacing() | Succeeding()
+            Starting()
+            | Running()
+            | Evicting()
+            | Dismissing()
+            | Draining()
+            | Retiring()
+            | Superseding()
+            | Replacing()
+            | Succeeding()
         ):
             return WHOLE
         case Ending():

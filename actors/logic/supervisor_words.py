@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from actors.describing import Description
+from actors.draining import Executing
 from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_states import (
     Again,
@@ -26,6 +27,7 @@ from actors.logic.supervisor_states import (
     Raising,
     Replacing,
     Resetting,
+    Retiring,
     Running,
     Shelving,
     Starting,
@@ -51,14 +53,14 @@ def describe(setup: Setup, state: State) -> Description:
         state=word,
         reason=reason,
         generation=state.books.generation,
-        pid=state.pid if isinstance(state, Running | Draining) else None,
+        pid=state.pid if isinstance(state, Running | Draining | Retiring) else None,
         until=state.until if isinstance(state, BackingOff) else None,
         isolation=setup.spec.isolation,
         code=code,
         since=state.latch.at if isinstance(state, CrashLooping | Resetting) else "",
         exited=state.books.exited,
-        executing=(state.executing or ()) if isinstance(state, Draining) else (),
-        more=state.more if isinstance(state, Draining) else 0,
+        executing=(state.executing or ()) if isinstance(state, Draining | Retiring) else (),
+        more=state.more if isinstance(state, Draining | Retiring) else 0,
         renewed=state.books.renewed,
     )
 
@@ -74,7 +76,7 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
             return "starting", "", state.reason if isinstance(state, Opening) else ""
         case Running():
             return "running", "", state.broken
-        case Draining() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
+        case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
             return _planned(state)
         case Evicting() | Counting() | BackingOff():
             return "backing-off", "", state.reason
@@ -96,12 +98,23 @@ def _planned(state: Planned) -> tuple[str, str, str]:
     match state:
         case Draining():
             return "draining", "", _draining(state)
+        case Retiring():
+            return "draining", "", _retiring(state)
         case Shelving():
             return "draining", "", "nothing executes any more"
         case Superseding() | Bereft() | Replacing() | Succeeding():
             return "recycling", "", f"{state.goal.origin}: {state.goal.reason}"
         case _:
             assert_never(state)
+
+
+def _retiring(state: Retiring) -> str:
+    words = ["to be taken out of service, when every run has ended"]
+    if state.executing:
+        words.append(f"waits for {_named(state.executing, state.more)}")
+    if state.resting:
+        words.append(f"{state.resting} of its runs rest" if state.resting > 1 else "one of its runs rests")
+    return "; ".join(words)
 
 
 def _draining(state: Draining) -> str:
@@ -117,9 +130,13 @@ def _draining(state: Draining) -> str:
             assert_never(state.goal)
     if not state.executing:
         return purpose
-    named = [f"{each.run} ({each.step}{f', since {each.since}' if each.since else ''})" for each in state.executing[:2]]
-    others = len(state.executing) - len(named) + state.more
-    return f"{purpose}; waits for {', '.join(named)}" + (f" and {others} more" if others else "")
+    return f"{purpose}; waits for {_named(state.executing, state.more)}"
+
+
+def _named(executing: tuple[Executing, ...], more: int) -> str:
+    named = [f"{each.run} ({each.step}{f', since {each.since}' if each.since else ''})" for each in executing[:2]]
+    others = len(executing) - len(named) + more
+    return ", ".join(named) + (f" and {others} more" if others else "")
 
 
 def _afterwards(then: Again | Over | Lost) -> tuple[str, str, str]:

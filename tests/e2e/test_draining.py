@@ -235,3 +235,27 @@ def test_a_process_that_has_grown_is_replaced(host: MakeHost) -> None:
     with host("--limit", "recycle_memory=1000", "--limit", "recycle_look=0.1") as one:
         one.wait_for("slow is recycling", "max-memory")
         one.wait_for("slow is running (generation 2)")
+
+
+@pytest.mark.torture
+def test_a_deployment_is_taken_out_of_service_when_its_runs_have_ended(host: MakeHost, books: Path) -> None:
+    """Who waits for mail gets it, nothing new begins, what may be cut short is cancelled at the limit."""
+    with host("--limit", "drain_end=0.5", "--limit", "drain_look=0.1") as one:
+        waits = one.send(ADDRESS, mail(1, "north"))
+        one.wait_for("step work begins")
+        watches = one.send(ADDRESS, mail(2, "watch"))
+        one.wait_for(watches[:10], "step watch begins")
+        looking = Looking(one, "drain", "slow", "--end")
+        looking.wait_for(waits)
+        new = one.send(ADDRESS, mail(3, "south"))
+        one.wait_for(watches[:10], "cancel was asked for", "supervisor-drain")
+        one.wait_for(watches[:10], "cancelled")
+        open_gate(books, "north")
+        one.wait_for(waits[:10], "waits for the next mail")
+        looking.wait_for("one of its runs rests")
+        one.send(ADDRESS, mail(4, "thanks", to=1))
+        assert looking.end() == 0
+        assert "drained and held" in "".join(looking.said)
+        states = {line.split()[0]: line.split()[2] for line in one.verb("runs").stdout.splitlines() if "run_" in line}
+        assert (states[waits], states[watches], states[new]) == ("completed", "cancelled", "queued")
+    assert len(bodies(books)) == 1

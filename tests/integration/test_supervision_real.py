@@ -171,7 +171,7 @@ def test_a_changed_file_takes_the_child_away_and_leaves_the_mail(deployment: Dep
     """Runs recorded with one code must not be continued by another; the message says what to do."""
     deployment.start(scripted(SERVE), code="e" * 64)
     down = deployment.until("down", "code-changed")
-    assert "waypost run orders.py" in down.reason
+    assert "start the host again" in down.reason
     deployment.enqueue(1)
     eventually(lambda: not deployment.wires.pids, "the child was ended")
 

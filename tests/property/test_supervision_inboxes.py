@@ -10,7 +10,7 @@ from actors.draining import Drain, Executing, Recycle, RecycleRequested, StillEx
 from actors.exits import ExitCounted
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
-from actors.logic.supervisor_effects import Calm, EndChild, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_effects import Calm, CloseIntake, EndChild, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_effects import Gone as GoneFrom
 from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Start, Stop, WakeAt
@@ -20,7 +20,9 @@ from substrate.messages import (
     HoldDeployment,
     Latch,
     LatchDeployment,
+    LiveRuns,
     Outcome,
+    ReadLive,
     ResetDeployment,
     ResumeDeployment,
     Snapshot,
@@ -98,6 +100,10 @@ class World:
         """What the repository says."""
         self.calm: Generation | None = None
         """Whose runs dispatch brings to rest."""
+        self.alive = 1
+        """Runs that haven't ended."""
+        self.shut: Generation | None = None
+        """With whose child no run is to begin."""
         self.wishes = 0
         self.begun: list[int] = []
         """Who was told that a recycle or a drain has begun, or was refused."""
@@ -124,8 +130,13 @@ class World:
             case Pass(correlation, what):
                 assert Role.SUBSTRATE in self.present
                 self.questions.append((correlation, what))
+            case CloseIntake(generation):
+                assert self.process == generation
+                self.shut = generation
             case Up(generation):
                 assert self.process == generation
+                assert effect.closed == (self.state.books.retirement is not None)
+                self.shut = generation if effect.closed else self.shut
                 self.ups.append(generation)
             case Calm(generation):
                 assert self.process == generation
@@ -161,8 +172,11 @@ class World:
                     held=self.held,
                 )
             case HoldDeployment():
-                assert self.calm == self.generation or self.process is None, "held, and runs execute"
+                ended = self.shut == self.generation and not self.alive
+                assert ended or self.calm == self.generation or self.process is None, "held, and runs execute"
                 value, self.held = None, "drain"
+            case ReadLive():
+                value = LiveRuns((), self.alive)
             case ResumeDeployment():
                 value, self.held = None, ""
             case LatchDeployment(detail=detail):
@@ -210,8 +224,10 @@ class World:
                 self.exit()
             case "count" if self.unsure:
                 self.tell(self.unsure.pop(0))
-            case "recycle" | "drain":
-                wish = Recycle("leaks") if what == "recycle" else Drain("ann")
+            case "runs":
+                self.alive = number % 3
+            case "recycle" | "drain" | "retire":
+                wish = Recycle("leaks") if what == "recycle" else Drain("ann", end=what == "retire")
                 self.wishes += 1
                 self.tell(Asked(RANGE[self.wishes], wish))
                 assert self.begun[-1] == RANGE[self.wishes], "no answer, or not at once"
@@ -270,6 +286,8 @@ ACTS = st.lists(
                 "wake",
                 "recycle",
                 "drain",
+                "retire",
+                *["runs"] * 2,
                 "request",
                 "executes",
                 *["rests"] * 3,

@@ -3,7 +3,9 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import UNSET
 
 import waypost
 from waypost import Misdeclared, NotReplayable, ValueNotStorable, Workflow, idempotency_key, progress, receive, sleep
@@ -47,6 +49,7 @@ def test_public_names() -> None:
         "idempotency_key",
         "progress",
         "receive",
+        "recycle",
         "send",
         "signal",
         "sleep",
@@ -140,6 +143,7 @@ def test_what_is_no_plain_function_cannot_be_a_step(function: Any, text: str) ->
         ({"retries": -1}, "retries=-1"),
         ({"retries": True}, "retries=True"),
         ({"raises": Declined}, r"raises=\(Declined,\)"),
+        ({"on_drain": "kill"}, "neither 'wait' nor 'cancel'"),
         ({"raises": (BaseException,)}, "exception types"),
         ({"raises": (Declined, Declined)}, "two types of one name"),
     ],
@@ -237,3 +241,24 @@ def test_what_is_no_duration_is_refused(duration: Any) -> None:
     """A timer that never fires, or fired long ago, is a mistake in the file."""
     with pytest.raises(waypost.Invalid):
         _ = sleep(duration)
+
+
+def test_a_step_that_may_be_cut_short_says_so_and_all_others_are_declared_as_ever() -> None:
+    """The definition's hash is in every run's first event: a setting that nobody uses must not change it."""
+    flow = Workflow("orders", address="orders@example.com")
+
+    @flow.step(on_drain="cancel")
+    def check(number: int) -> int:
+        return number
+
+    @flow.step
+    def pay(number: int) -> int:
+        return number
+
+    @flow.run
+    async def order() -> None: ...
+
+    first, second = flow.declared().steps
+    assert (first.on_drain, second.on_drain) == ("cancel", UNSET)
+    assert b"on_drain" not in msgspec.json.encode(second)
+    assert (check.spec.on_drain, pay.spec.on_drain) == ("cancel", "wait")

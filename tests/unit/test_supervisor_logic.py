@@ -146,7 +146,7 @@ def test_a_child_of_other_code_is_dismissed_for_good() -> None:
     """Its runs were described, and will be compared, with the file as it was when the host started."""
     following = step(STARTING, ChildReady(Generation(3), 77, "e" * 64, ""))
     assert isinstance(following.state, Dismissing)
-    assert "waypost run orders.py" in following.state.message
+    assert "start the host again" in following.state.message
     assert isinstance(following.effects[0], EndChild)
     after = step(following.state, DIED)
     assert isinstance(after.state, Unmanned)

@@ -21,6 +21,7 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     codec: Codec
     retries: int = 0
     raises: tuple[type[Exception], ...] = ()
+    on_drain: str = "wait"
 
 
 class CallStep(msgspec.Struct, frozen=True):

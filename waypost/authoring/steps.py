@@ -85,7 +85,9 @@ def _kept(values: Any) -> dict[int, Any]:
     return {id(value): value for value in values if isinstance(value, Mail)}
 
 
-def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
+def declare(  # noqa: C901 - one check each
+    function: Any, *, retries: Any, raises: object, on_drain: object = "wait"
+) -> StepSpec:
     """Check a function that is to be a step. Raises Misdeclared, or ValueNotStorable for its return annotation."""
     if not is_function(function):
         raise Misdeclared(f"{function!r} can't be a step: decorate a function written with def or async def")
@@ -98,6 +100,8 @@ def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
         raise Misdeclared(f"{where} is a generator: return a list, a step's result is recorded as a whole")
     if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MOST_RETRIES:
         raise Misdeclared(f"{where}: retries={retries!r} is not a number from 0 to {MOST_RETRIES}")
+    if on_drain not in {"wait", "cancel"}:
+        raise Misdeclared(f"{where}: on_drain={on_drain!r} is neither 'wait' nor 'cancel'")
     if isinstance(raises, type):
         raise Misdeclared(f"{where}: raises= takes a tuple: raises=({raises.__name__},)")
     types: tuple[Any, ...] = tuple(raises) if isinstance(raises, tuple | list) else (raises,)
@@ -114,6 +118,7 @@ def declare(function: Any, *, retries: Any, raises: object) -> StepSpec:
         codec=returned_by(function),
         retries=retries,
         raises=types,
+        on_drain=str(on_drain),
     )
 
 

@@ -5,11 +5,13 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, get_args, overload
 
+from msgspec import UNSET
+
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.functions import is_async, is_function, is_generator, takes
 from waypost.authoring.steps import Step, declare
 from waypost.model.address import address as mail_address
-from waypost.model.declaration import Declared, OnCrashLoop, Runs, StepDeclared
+from waypost.model.declaration import Declared, OnCrashLoop, OnDrain, Runs, StepDeclared
 from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
 from waypost.model.values import Codec, returned_by
@@ -87,7 +89,9 @@ class Workflow:
     @overload
     def step(self, function: Callable[P, R], /) -> Step[P, R]: ...
     @overload
-    def step(self, /, *, retries: int = 0, raises: Sequence[type[Exception]] = ()) -> StepDecorator: ...
+    def step(
+        self, /, *, retries: int = 0, raises: Sequence[type[Exception]] = (), on_drain: OnDrain = "wait"
+    ) -> StepDecorator: ...
     def step(
         self,
         function: Callable[..., Any] | None = None,
@@ -95,13 +99,15 @@ class Workflow:
         *,
         retries: int = 0,
         raises: Sequence[type[Exception]] = (),
+        on_drain: OnDrain = "wait",
         **later: object,
     ) -> Any:
         """Make a function a step: ``@workflow.step`` or ``@workflow.step(retries=3, raises=(Declined,))``.
 
         ``retries``: further tries after one that raised, 1 s later, then 2 s, doubling to 60 s. ``raises``: exception
         types that are an answer: never retried, and raised in the workflow as themselves, rebuilt from their ``args``;
-        everything else reaches the workflow as StepError. Raises Misdeclared or ValueNotStorable.
+        everything else reaches the workflow as StepError. ``on_drain="cancel"``: a deployment that is taken out of
+        service (``waypost drain --end``) doesn't wait for it for ever. Raises Misdeclared or ValueNotStorable.
         """
         for name in later:
             reason = _LATER.get(name)
@@ -109,11 +115,11 @@ class Workflow:
                 f"@step({name}=…) doesn't exist yet: {reason}" if reason else f"@step({name}=…) is no setting"
             )
         if function is None:
-            return lambda decorated: self._add(decorated, retries, raises)
-        return self._add(function, retries, raises)
+            return lambda decorated: self._add(decorated, retries, raises, on_drain)
+        return self._add(function, retries, raises, on_drain)
 
-    def _add(self, function: Any, retries: int, raises: Sequence[type[Exception]]) -> Step[..., Any]:
-        spec = declare(function, retries=retries, raises=raises)
+    def _add(self, function: Any, retries: int, raises: Sequence[type[Exception]], on_drain: OnDrain) -> Step[..., Any]:
+        spec = declare(function, retries=retries, raises=raises, on_drain=on_drain)
         if spec.name in self._steps:
             raise Misdeclared(f"{self.name} has two steps called {spec.name}; the log tells them apart by name")
         step: Step[..., Any] = Step(spec, function)
@@ -181,6 +187,7 @@ class Workflow:
                     asynchronous=step.spec.asynchronous,
                     retries=step.spec.retries,
                     raises=tuple(kind.__name__ for kind in step.spec.raises),
+                    on_drain="cancel" if step.spec.on_drain == "cancel" else UNSET,
                 )
                 for step in self._steps.values()
             ),

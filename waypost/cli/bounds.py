@@ -17,6 +17,8 @@ MAY_BE_SET = {
     "stop_deadline": "in which each part of a deployment must have ended",
     "drain": "until a process that is to be replaced is, also where runs execute",
     "drain_stop": "until a host that was told to end does, also where runs execute",
+    "drain_end": "in which steps with on_drain='cancel' execute, until `waypost drain --end` cancels their runs",
+    "drain_look": "between two looks at who is left then",
     "recycle_age": "of running, after which a process is replaced by a fresh one; never, unless it is set",
     "recycle_memory": "bytes in memory of a process and all it has begun, above which it is replaced; the same",
     "recycle_grants": "since a process was given its grants, after which it is replaced; the same",

@@ -10,11 +10,15 @@ __all__ = ["app"]
 
 
 @app.command()
-def drain(deployment: Deployment, data: Data = None) -> int:
+def drain(
+    deployment: Deployment,
+    end: Annotated[bool, typer.Option("--end", help="Out of service: wait until every run has ended.")] = False,  # noqa: FBT002 - typer's form
+    data: Data = None,
+) -> int:
     """Let what executes come to rest, show what is waited for, then hold the deployment."""
     from waypost.cli import draining
 
-    return draining.drain(deployment, data)
+    return draining.drain(deployment, data, end=end)
 
 
 @app.command()

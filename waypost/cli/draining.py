@@ -16,11 +16,12 @@ _SETTLED = frozenset({"running", "held", "stopped", "down"})
 """States in which a deployment stays."""
 
 
-def drain(name: str, data: str | None) -> Exit:
-    """``waypost drain DEPLOYMENT``: until nothing executes and it is held."""
+def drain(name: str, data: str | None, *, end: bool) -> Exit:
+    """``waypost drain DEPLOYMENT [--end]``: until nothing executes, or every run has ended, and it is held."""
     client, name = Client(existing(data).socket), plain("the deployment", name)
     try:
-        client.post(DeploymentDraining, "deployments", name, "drain")
+        body = msgspec.json.encode({"end": end})
+        client.post(DeploymentDraining, "deployments", name, "drain", body=body)
     except Said as said:
         if said.code not in {"draining", "held"}:
             raise

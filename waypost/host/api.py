@@ -86,6 +86,12 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
 
 
+class How(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST deployments/{name}/drain``; may be empty."""
+
+    end: bool = False
+
+
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part.
 
@@ -252,9 +258,10 @@ class Api:
 
     async def drain_deployment(self, request: Request) -> Answer:
         """Let what executes come to rest, then hold the deployment, as the operator."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            name, user = request.path_params["name"], request.scope["waypost.user"]
-            return await in_thread(self._live.drain_deployment, name, user)
+        async with self._bodies.whole(request, SMALL, "the request") as raw:
+            how = _decoded(raw, How) if raw else How()
+        name, user = request.path_params["name"], request.scope["waypost.user"]
+        return await in_thread(functools.partial(self._live.drain_deployment, name, user, end=how.end))
 
     async def recycle_deployment(self, request: Request) -> Answer:
         """Give a deployment a fresh process, as the operator."""

@@ -240,9 +240,12 @@ class Live:
         self._forward(name, ResetDeployment(by))
         return DeploymentReset(deployment=name, by=by)
 
-    def drain_deployment(self, name: str, by: str) -> DeploymentDraining:
-        """Let what executes come to rest, then hold it; answered at once. Raises NoSuchDeployment, RefusedByRule."""
-        self._begun(name, Drain(by))
+    def drain_deployment(self, name: str, by: str, *, end: bool) -> DeploymentDraining:
+        """Let what executes come to rest, or ``end``, then hold it; answered at once.
+
+        Raises NoSuchDeployment, RefusedByRule, NotNow.
+        """
+        self._begun(name, Drain(by, end))
         return DeploymentDraining(deployment=name, by=by)
 
     def recycle_deployment(self, name: str, reason: str) -> DeploymentRecycling:

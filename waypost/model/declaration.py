@@ -7,6 +7,7 @@ import hashlib
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from waypost.model.errors import Invalid
 
@@ -16,6 +17,10 @@ OnCrashLoop: TypeAlias = Literal["wait", "fail"]
 """What becomes of live runs when their children end again and again (design §10)."""
 
 
+OnDrain: TypeAlias = Literal["wait", "cancel"]
+"""What becomes of a step when its deployment is taken out of service."""
+
+
 class StepDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A step; ``raises`` are the names of the exception types that are rebuilt when it raises them."""
 
@@ -23,6 +28,8 @@ class StepDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     asynchronous: bool
     retries: int = 0
     raises: tuple[str, ...] = ()
+    on_drain: Literal["cancel"] | UnsetType = UNSET
+    """What becomes of it when its deployment is taken out of service; as a rule it is waited for."""
 
 
 class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

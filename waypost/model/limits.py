@@ -37,6 +37,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Of a drain for a fresh process: then it goes on all the same, and what executes is resumed by the next one."""
     drain_stop: float = 20.0
     """Of a drain of a host that was told to end: then its children are ended all the same."""
+    drain_end: float = 60.0
+    """Seconds in which steps with ``on_drain="cancel"`` execute, until a drain that waits for the end cancels them."""
+    drain_look: float = 1.0
+    """Between two looks at who is left then."""
     recycle_age: float = 0.0
     """Of running, after which a child is replaced by a fresh one; 0: never."""
     recycle_memory: int = 0

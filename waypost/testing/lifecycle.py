@@ -16,6 +16,7 @@ from substrate.messages import (
     BeginGeneration,
     HoldDeployment,
     LatchDeployment,
+    ReadLive,
     ReadRuns,
     Refused,
     ResetDeployment,
@@ -27,7 +28,7 @@ from waypost.cli.bounds import MAY_BE_SET
 from waypost.model.limits import DEFAULT
 from waypost.testing.supervision import MAIL, SETUP, STATES, step
 
-_OWN = (BeginGeneration, HoldDeployment, LatchDeployment)
+_OWN = (BeginGeneration, HoldDeployment, LatchDeployment, ReadLive)
 """What a supervisor asks the repository by itself."""
 _TOKEN = 77
 """Of whoever asks; no sample state waits for it."""
@@ -37,6 +38,7 @@ PUBLIC: dict[str, Any] = {
     "Stop, patiently": Asked(_TOKEN, Stop(20.0)),
     "recycle": Asked(_TOKEN, Recycle("leaks")),
     "drain": Asked(_TOKEN, Drain("ann")),
+    "drain, to the end": Asked(_TOKEN, Drain("ann", end=True)),
     "Describe": Asked(_TOKEN, Describe()),
     "a mail": Asked(_TOKEN, Forward(MAIL)),
     "a question": Asked(_TOKEN, Forward(ReadRuns())),

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from actors.describing import ExitReason
 from actors.draining import ChildWeighed, Drain, Executing, Recycle, RecycleRequested, StillExecuting
 from actors.exits import ExitCounted
 from actors.logic.supervisor import advance
-from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Setup
+from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Retirement, Setup
 from actors.logic.supervisor_crashes import Crashes
 from actors.logic.supervisor_states import (
     WHOLE,
@@ -31,6 +33,7 @@ from actors.logic.supervisor_states import (
     Raising,
     Replacing,
     Resetting,
+    Retiring,
     Running,
     Shelving,
     Starting,
@@ -55,6 +58,7 @@ from substrate.messages import (
     Done,
     Enqueue,
     Latch,
+    LiveRuns,
     Outcome,
     Refused,
     ResetDeployment,
@@ -63,7 +67,9 @@ from substrate.messages import (
     Withheld,
 )
 from waypost.acting import ActorEnded, Asked, Next
-from waypost.model.ids import Deployment, Generation, RunId
+from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.ids import CallId, Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
@@ -103,6 +109,32 @@ MAIL = Enqueue(b"mail")
 LATCHED = Latch(at="2026-11-29T08:00:00.000Z", detail="3 exits within 60 s, the last one: ended by SIGKILL")
 DIED = ChildExited(Generation(3), ExitReason(signal="SIGKILL"))
 YOUNGEST_FIRST = (Role.CHILD, Role.SCHEDULER, Role.DISPATCH, Role.BROADCASTER, Role.SUBSTRATE)
+
+
+def ledger_of_a_step(step: str) -> fold.Ledger:
+    """Of a run that executes this step."""
+    mail = ev.Mailed(id="<m1@x>", sha256="a" * 64, arrival=1)
+    started = ev.RunStarted(
+        definition=DEFINITION,
+        code=CODE,
+        python="3.11",
+        waypost="0",
+        grants="a" * 64,
+        origin="a" * 64,
+        generation=Generation(3),
+        mail=mail,
+    )
+    ledger = fold.Ledger(
+        run=RunId("run_3_00112233445566aa"),
+        seq=2,
+        drive=1,
+        seen=0,
+        generation=Generation(3),
+        attempts=0,
+        started=started,
+    )
+    since = "2026-11-29T08:00:00.000Z"
+    return msgspec.structs.replace(ledger, steps={CallId("r1#1"): fold.OpenStep(step, 1, "a" * 64, since)})
 
 
 def ending(then: Again | Over | Lost, *left: Role) -> Ending:
@@ -149,6 +181,8 @@ DRAINING_TO_REST = Draining(BOOKS, 77, 90.0, RESTING)
 DRAINING_TO_STOP = Draining(BOOKS, 77, 90.0, Leaving((4,)), TOKEN)
 EVICTING_TO_STOP = Evicting(BOOKS, "bad frame", goal=Leaving((4,)))
 COUNTING_TO_REST = Counting(BOOKS, "ended by SIGKILL", 10.0, RESTING)
+LEFT = fold.Driven(ledger_of_a_step("check"))
+RETIRING = Retiring(replace(BOOKS, retirement=Retirement("ann")), 77, 90.0, TOKEN)
 SHELVING = Shelving(BOOKS, RESTING, RAISED, WHOLE)
 SUPERSEDING = Superseding(BOOKS, RENEWING, RAISED)
 BEREFT = Bereft(BOOKS, RENEWING, RAISED)
@@ -161,7 +195,7 @@ DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
 OPEN = (
     *(RAISING, STARTING, RUNNING, EVICTING, EVICTING_COUNTED, DISMISSING, COUNTING, BRINK, BACKING_OFF),
     *(DRAINING, DRAINING_TO_REST, DRAINING_TO_STOP, EVICTING_TO_STOP, COUNTING_TO_REST, SHELVING),
-    *(SUPERSEDING, BEREFT, REPLACING, SUCCEEDING),
+    *(RETIRING, SUPERSEDING, BEREFT, REPLACING, SUCCEEDING),
     *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING),
 )
 """States in which the repository is open."""
@@ -184,6 +218,7 @@ MESSAGES: dict[str, Any] = {
     "Asked Stop, patiently": Asked(8, Stop(20.0)),
     "Asked Recycle": Asked(6, Recycle("leaks")),
     "Asked Drain": Asked(6, Drain("ann")),
+    "Asked Drain, to the end": Asked(6, Drain("ann", end=True)),
     "Asked Describe": Asked(7, Describe()),
     "Asked Forward": Asked(9, Forward(MAIL)),
     "Forward": Forward(MAIL),
@@ -200,6 +235,8 @@ MESSAGES: dict[str, Any] = {
     "runs execute": StillExecuting(Generation(3), (EXECUTING,)),
     "nobody executes": StillExecuting(Generation(3), ()),
     "recycle requested": RecycleRequested(Generation(3), "leaks"),
+    "runs are left": Outcome(TOKEN, Done(1, LiveRuns((LEFT,), 1))),
+    "no run is left": Outcome(TOKEN, Done(1, LiveRuns((), 0))),
     "weighed": ChildWeighed(Generation(3), 2**30),
     "lifted": Outcome(LIFTED, Done(1, None)),
     "lifting withheld": Outcome(LIFTED, Withheld("no space")),

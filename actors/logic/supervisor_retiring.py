@@ -1,0 +1,110 @@
+"""A deployment is taken out of service: no run begins any more, and it waits until every run has ended; then it rests.
+
+It asks the repository again and again who is left. Its clock counts only time in which steps execute that were declared
+with ``on_drain="cancel"``; while all that is left waits for people or timers, or does anything else, it stands still.
+At its limit the runs in such steps are asked to end, and no others. Pure.
+"""
+
+from dataclasses import replace
+
+from actors.draining import Executing
+from actors.logic.supervisor_books import Books, Resting, Retirement, Setup
+from actors.logic.supervisor_child import Internal, running
+from actors.logic.supervisor_draining import shelve
+from actors.logic.supervisor_effects import CloseIntake, Effect, Gone, Pass, Up
+from actors.logic.supervisor_states import WHOLE, Retiring, Running, State
+from actors.messages import ChannelViolated, ChildExited, WakeAt, Woken
+from substrate.messages import Cancel, Done, LiveRuns, Outcome, ReadLive, Refused, Withheld
+from waypost.acting import Next
+from waypost.model.ids import RunId
+from waypost.model.run import Driven
+from waypost.model.times import Now
+
+SHOWN = 20
+
+
+def retire(state: Running, by: str, now: Now) -> Next[State]:
+    """Begin: nothing new is begun from now on, by this child or by one that follows it."""
+    books = replace(state.books, retirement=Retirement(by))
+    following = _look(books, Retiring(books, state.pid, state.since, 0), now)
+    return Next(following.state, (CloseIntake(books.generation), *following.effects))
+
+
+def retires(following: Next[State], now: Now) -> Next[State]:
+    """What follows, and where a child has come up of a deployment that is being taken out of service: that goes on."""
+    state = following.state
+    if not isinstance(state, Running) or state.books.retirement is None:
+        return following
+    looking = _look(state.books, Retiring(state.books, state.pid, state.since, 0), now)
+    effects = (replace(each, closed=True) if isinstance(each, Up) else each for each in following.effects)
+    return Next(looking.state, (*effects, *looking.effects))
+
+
+def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next[State]:
+    """The repository has said who is left; or it is time to ask again; or the child ends."""
+    match message:
+        case Outcome(state.asked, Done(value=LiveRuns() as left)):
+            return _left(setup, state, left, now)
+        case Outcome(state.asked, Refused() | Withheld()):
+            return _later(setup, state, now)
+        case Woken(state.asked):
+            return _look(state.books, state, now)
+        case ChildExited() | ChannelViolated():
+            following = running(setup, Running(state.books, state.pid, state.since), message, now)
+            return Next(state) if isinstance(following.state, Running) else following
+        case _:
+            return Next(state)
+
+
+def _look(books: Books, state: Retiring, now: Now) -> Next[State]:
+    del now
+    books = replace(books, last=books.last + 1)
+    return Next(replace(state, books=books, asked=books.last), (Pass(books.last, ReadLive()),))
+
+
+def _later(setup: Setup, state: Retiring, now: Now, before: tuple[Effect, ...] = ()) -> Next[State]:
+    books = replace(state.books, last=state.books.last + 1)
+    wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.drain_look)
+    return Next(replace(state, books=books, asked=books.last), (*before, wake))
+
+
+def _left(setup: Setup, state: Retiring, left: LiveRuns, now: Now) -> Next[State]:
+    books, retirement = state.books, state.books.retirement
+    assert retirement is not None, "nobody retires without a reason"
+    if not left.driven and not left.resting:
+        gone = Gone(books.generation, unexpected=False)
+        return shelve(replace(books, retirement=None), Resting(retirement.by), WHOLE, (gone,))
+    short = tuple(run.ledger.run for run in left.driven if _may_be_cut(setup, run))
+    spent = retirement.spent + (0.0 if state.counted is None else now.mono - state.counted)
+    over = short if spent >= setup.limits.drain_end else ()
+    asked = _cancels(books.last, over, retirement.by)
+    books = replace(books, last=books.last + len(over), retirement=replace(retirement, spent=spent))
+    executing = tuple(_executing(run) for run in left.driven)
+    following = replace(
+        state,
+        books=books,
+        counted=now.mono if short else None,
+        executing=executing[:SHOWN],
+        more=len(executing[SHOWN:]),
+        resting=left.resting,
+    )
+    return _later(setup, following, now, asked)
+
+
+def _may_be_cut(setup: Setup, run: Driven) -> bool:
+    steps = {step.step for step in run.ledger.steps.values()}
+    return run.ledger.cancel is None and not steps.isdisjoint(setup.spec.cut_short)
+
+
+def _cancels(last: int, runs: tuple[RunId, ...], by: str) -> tuple[Effect, ...]:
+    reason = "the deployment is taken out of service, and its time for this is up"
+    return tuple(
+        Pass(last + number, Cancel(run=run, reason=reason, origin="supervisor-drain", by=by))
+        for number, run in enumerate(runs, start=1)
+    )
+
+
+def _executing(run: Driven) -> Executing:
+    steps = run.ledger.steps.values()
+    named = ", ".join(f"step {step.step}" for step in steps)
+    return Executing(run.ledger.run, named or "between two steps", min((step.since for step in steps), default=""))

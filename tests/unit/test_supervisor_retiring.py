@@ -1,0 +1,198 @@
+"""Taking a deployment out of service, arrow by arrow: who is waited for, when the clock runs, whom its limit ends."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.draining import Close, Drain
+from actors.logic.supervisor_books import Renewing, Retirement
+from actors.logic.supervisor_effects import Announce, Calm, CloseIntake, Gone, Pass, Up
+from actors.logic.supervisor_states import BackingOff, Counting, Draining, Ending, Opening, Retiring, Shelving
+from actors.logic.supervisor_words import describe
+from actors.messages import ChildReady, Forward, Role, Stop, WakeAt, Woken
+from substrate.messages import Cancel, Done, HoldDeployment, LiveRuns, Outcome, ReadLive, ResumeDeployment, Withheld
+from waypost.acting import Asked, Reply
+from waypost.model.ids import Generation, RunId
+from waypost.model.run import Cancel as Cancelled
+from waypost.model.run import Driven
+from waypost.model.times import Now
+from waypost.testing.dispatch_bench import Bench, receiving
+from waypost.testing.supervision import (
+    BOOKS,
+    CODE,
+    COUNTED,
+    DIED,
+    LEFT,
+    LIMITS,
+    NOW,
+    RETIRING,
+    RUNNING,
+    SETUP,
+    STARTING,
+    TOKEN,
+    ended,
+    step,
+)
+
+CUT = replace(SETUP, spec=replace(SETUP.spec, cut_short=("check",)))
+
+
+def left(*driven: Driven, resting: int = 0) -> LiveRuns:
+    return LiveRuns(driven, resting)
+
+
+def told(state: Any, runs: LiveRuns, at: float, setup: Any = CUT) -> Any:
+    """The repository says who is left, at this time."""
+    return step(state, Outcome(state.asked, Done(1, runs)), setup=setup, now=Now(NOW.wall, at))
+
+
+def after_a_look(state: Any, runs: LiveRuns, at: float, setup: Any = CUT) -> Any:
+    """And it is asked again."""
+    later = told(state, runs, at, setup).state
+    return step(later, Woken(later.asked), setup=setup, now=Now(NOW.wall, at)).state
+
+
+def test_nothing_begins_any_more_and_it_is_asked_who_is_left() -> None:
+    """Those that have begun go on, with their mail."""
+    begun = step(RUNNING, Asked(6, Drain("ann", end=True)))
+    assert isinstance(begun.state, Retiring)
+    effects = [effect for effect in begun.effects if not isinstance(effect, Announce)]
+    assert effects == [CloseIntake(Generation(3)), Pass(11, ReadLive()), Reply(6, Done(0, Generation(3)))]
+    assert describe(SETUP, begun.state).state == "draining"
+
+
+def test_who_is_left_is_said() -> None:
+    """Those that execute with their step, those that rest as a number."""
+    following = told(RETIRING, left(LEFT, resting=2), 100.0)
+    shown = describe(SETUP, following.state)
+    assert shown.executing[0].step == "step check"
+    assert "step check, since 2026-11-29T08:00:00.000Z" in shown.reason
+    assert "2 of its runs rest" in shown.reason
+    assert WakeAt(Woken(11), mono=100.0 + LIMITS.drain_look) in following.effects
+
+
+def test_when_all_have_ended_it_rests() -> None:
+    """By the same word as after any drain."""
+    following = told(RETIRING, left(), 100.0)
+    assert isinstance(following.state, Shelving)
+    assert following.state.books.retirement is None
+    assert Gone(Generation(3), unexpected=False) in following.effects
+    assert Pass(11, HoldDeployment("ann")) in following.effects
+
+
+def test_the_clock_counts_what_may_be_cut_short_and_nothing_else() -> None:
+    """Not while people or timers are waited for, not while other steps execute: those are waited for, for ever."""
+    state = after_a_look(RETIRING, left(LEFT), 100.0)
+    assert state.books.retirement == Retirement("ann", 0.0)
+    state = after_a_look(state, left(LEFT), 130.0)
+    assert state.books.retirement == Retirement("ann", 30.0)
+    state = after_a_look(state, left(resting=1), 131.0)
+    assert state.books.retirement == Retirement("ann", 31.0)
+    state = after_a_look(state, left(resting=1), 5000.0)
+    assert state.books.retirement == Retirement("ann", 31.0)
+    other = after_a_look(RETIRING, left(LEFT), 100.0, SETUP)
+    assert after_a_look(other, left(LEFT), 9999.0, SETUP).books.retirement == Retirement("ann", 0.0)
+
+
+def test_at_its_limit_those_runs_are_asked_to_end_and_no_others() -> None:
+    """By name of the drain, once: who is being cancelled is waited for."""
+    parked_too = Driven(LEFT.ledger)
+    other = _ledger(LEFT, RunId("run_9_00112233445566aa"), "pay")
+    state = after_a_look(RETIRING, left(parked_too, other), 100.0)
+    over = told(state, left(parked_too, other), 100.0 + LIMITS.drain_end)
+    cancels = [effect.what for effect in over.effects if isinstance(effect, Pass)]
+    (cancel,) = cancels
+    assert isinstance(cancel, Cancel)
+    assert (cancel.run, cancel.origin, cancel.by) == (LEFT.ledger.run, "supervisor-drain", "ann")
+    asked = step(over.state, Woken(over.state.asked), setup=CUT).state
+    going = _cancelled(LEFT)
+    again = told(asked, left(going, other), 101.0 + LIMITS.drain_end)
+    assert not [effect for effect in again.effects if isinstance(effect, Pass)]
+    assert step(asked, Outcome(12, Done(1, None)), setup=CUT).state == asked, "how a cancel was answered is in the log"
+
+
+def _ledger(run: Driven, name: RunId, named: str) -> Driven:
+    (call, open_step) = next(iter(run.ledger.steps.items()))
+    steps = {call: msgspec.structs.replace(open_step, step=named)}
+    return Driven(msgspec.structs.replace(run.ledger, run=name, steps=steps))
+
+
+def _cancelled(run: Driven) -> Driven:
+    cancel = Cancelled("supervisor-drain", "x", "ann", "", 3)
+    return Driven(msgspec.structs.replace(run.ledger, cancel=cancel))
+
+
+def test_a_repository_that_can_not_say_is_asked_again() -> None:
+    """A full disk, say."""
+    following = step(RETIRING, Outcome(TOKEN, Withheld("no space")))
+    assert isinstance(following.state, Retiring)
+    assert WakeAt(Woken(11), mono=100.0 + LIMITS.drain_look) in following.effects
+
+
+def test_a_child_that_ends_meanwhile_is_counted_and_the_next_one_begins_nothing_either() -> None:
+    """What was asked for outlives every child, and an actor that fails."""
+    died = step(RETIRING, DIED)
+    assert isinstance(died.state, Counting)
+    backing = step(died.state, COUNTED)
+    assert isinstance(backing.state, BackingOff)
+    starting = replace(STARTING, books=replace(BOOKS, retirement=Retirement("ann", 7.0)))
+    up = step(starting, ChildReady(Generation(3), 78, CODE, ""))
+    assert isinstance(up.state, Retiring)
+    assert up.state.books.retirement == Retirement("ann", 7.0)
+    assert Up(Generation(3), closed=True) in up.effects
+    failed = step(RETIRING, ended(Role.DISPATCH))
+    assert isinstance(failed.state, Ending)
+    assert failed.state.books.retirement == Retirement("ann")
+
+
+def test_an_operator_may_think_better_of_it() -> None:
+    """By a fresh process, which takes what has come meanwhile."""
+    following = step(RETIRING, Asked(9, Forward(ResumeDeployment("ann"))))
+    assert isinstance(following.state, Draining)
+    assert isinstance(following.state.goal, Renewing)
+    assert following.state.books.retirement is None
+    assert Calm(Generation(3)) in following.effects
+
+
+@pytest.mark.parametrize(
+    ("patience", "state", "first"),
+    [(0.0, Ending, Gone(Generation(3), unexpected=False)), (20.0, Draining, Calm(Generation(3)))],
+)
+def test_a_stop_goes_before_it(patience: float, state: type, first: Any) -> None:
+    """The next start runs it as ever: what isn't over isn't recorded."""
+    following = step(RETIRING, Asked(8, Stop(patience)))
+    assert isinstance(following.state, state)
+    assert following.effects[0] == first
+
+
+def test_it_is_refused_where_no_child_runs() -> None:
+    """Somebody must be there to bring runs to their end."""
+    for state in (Opening(BOOKS, TOKEN), STARTING):
+        (reply,) = step(state, Asked(6, Drain("ann", end=True))).effects
+        assert reply.value.code == "not-running"
+
+
+# --- dispatch ------------------------------------------------------------------------------------------------------
+
+
+def test_dispatch_begins_no_run_and_takes_up_what_belongs_to_one() -> None:
+    """The mail that would begin one stays queued; an answer to a run that waits reaches it."""
+    bench = Bench()
+    bench.up()
+    bench.mail()
+    bench.settle()
+    bench.child(1, receiving("r1#1"))
+    bench.settle()
+    bench.tell(Close(Generation(1)))
+    bench.mail(2)
+    bench.settle()
+    assert len(bench.paper.runs()) == 1
+    bench.mail(3, to="<m1@x>")
+    bench.settle()
+    (run,) = bench.paper.runs()
+    assert isinstance(bench.paper.index.known(run).run, Driven)
+    before = bench.state
+    bench.tell(Close(Generation(9)))
+    assert bench.state == before
