@@ -187,6 +187,8 @@ def test_a_host_that_is_killed_between_any_two_attempts_forgets_none(place: Plac
     (story,) = [story for story in found.stories.values() if story.run == held.run]
     counts = [event.attempt for event in story.events if isinstance(event, ev.RunInterrupted)]
     assert counts == [1, 2, 3, 1, 2, 3]
+    checked = waypost("fsck", "rows", data=place.data)
+    assert checked.returncode == 0, checked
 
 
 @pytest.mark.torture
