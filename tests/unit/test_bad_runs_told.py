@@ -11,6 +11,7 @@ from waypost.host.queued import on_hold
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import Generation, RunId
+from waypost.model.limits import DEFAULT, Limits
 from waypost.testing.desk import ADDRESS, Desk, call, message
 
 STEP = ev.StepStarted(call=call(1), step="pay", arguments="a" * 64)
@@ -19,14 +20,14 @@ STEP = ev.StepStarted(call=call(1), step="pay", arguments="a" * 64)
 class One:
     """One deployment, hosted."""
 
-    def __init__(self) -> None:
-        self.desk = Desk()
+    def __init__(self, limits: Limits = DEFAULT) -> None:
+        self.desk = Desk(limits=limits)
         self.desk.begin()
         self.run = self.desk.start(message("m1@x"))
 
     def situations(self) -> tuple[Situation, ...]:
         """Its own."""
-        return (Situation(name="expenses", address=ADDRESS, hosted=True, state="running"),)
+        return (Situation(name="expenses", address=ADDRESS, hosted=True, state="running", limits=self.desk.limits),)
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Its runs."""
@@ -78,6 +79,22 @@ def test_a_suspect_says_that_it_is_resumed_alone_after_whom_and_what_for() -> No
 def test_one_exit_makes_nobody_wait() -> None:
     """It is resumed with all others."""
     one = One()
+    one.exit("ended by SIGSEGV")
+    assert [each.kind for each in one.why()] == ["child"]
+
+
+def test_a_host_with_another_bound_is_believed() -> None:
+    """`--limit attempts=5`: two exits make no suspect there."""
+    one = One(Limits(attempts=5))
+    for _ in range(3):
+        one.exit("ended by SIGSEGV")
+        one.resume()
+    one.exit("ended by SIGSEGV")
+    assert [each.kind for each in one.why()] == ["turn", "child"]
+    one.resume()
+    one = One(Limits(attempts=5))
+    one.exit("ended by SIGSEGV")
+    one.resume()
     one.exit("ended by SIGSEGV")
     assert [each.kind for each in one.why()] == ["child"]
 

@@ -12,7 +12,7 @@ from waypost.host.narrate import Narrator, printable
 from waypost.model import events as ev
 from waypost.model.attempts import is_suspect
 from waypost.model.ids import RunId
-from waypost.model.limits import DEFAULT
+from waypost.model.limits import DEFAULT, Limits
 from waypost.model.run import Absent, Driven, Ended, Parked, Paused, Run, evolve, ledger
 from waypost.model.times import stamp
 from waypost.model.waiting import Waiting, waiting_on
@@ -38,6 +38,8 @@ class Situation:
     """Why it is down, for programs."""
     since: str = ""
     exited: ChildExit | None = None
+    limits: Limits = DEFAULT
+    """What its host goes by; as a rule, where none runs it."""
 
     @property
     def words(self) -> str:
@@ -65,13 +67,6 @@ class Told:
     """The line of its end."""
     exits: tuple[ev.RunInterrupted, ...] = ()
     """Those since its last progress, oldest first."""
-
-    @property
-    def suspected(self) -> bool:
-        """Whether it waits to be resumed alone: its newest exit made it a suspect, and no child was given it since."""
-        if not isinstance(self.state, Driven) or not self.exits or not is_suspect(self.state.ledger, DEFAULT):
-            return False
-        return self.exits[-1].generation == self.state.ledger.generation
 
 
 def read(run: RunId, raws: Iterable[bytes]) -> Told:
@@ -173,6 +168,13 @@ def why(told: Told, situation: Situation, ahead: int = 0) -> Why:
     )
 
 
+def waits_its_turn(told: Told, situation: Situation) -> bool:
+    """Whether the run is to be resumed alone: its newest exit made it a suspect, and no child was given it since."""
+    if not isinstance(told.state, Driven) or not told.exits or not is_suspect(told.state.ledger, situation.limits):
+        return False
+    return told.exits[-1].generation == told.state.ledger.generation
+
+
 def waits(told: Told, situation: Situation, ahead: int = 0) -> tuple[WaitingOn, ...]:
     """What the run waits on, each with the command that would move it: what its deployment does, then oldest first."""
     found = waiting_on(told.state)
@@ -189,7 +191,7 @@ def waits(told: Told, situation: Situation, ahead: int = 0) -> tuple[WaitingOn, 
         )
         for w in found
     )
-    turn = (_turn(told, ahead),) if told.suspected else ()
+    turn = (_turn(told, ahead),) if waits_its_turn(told, situation) else ()
     return (*turn, *own) if first is None else (first, *turn, *own)
 
 

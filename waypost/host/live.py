@@ -118,6 +118,7 @@ class Live:
                 code=each.description.code,
                 since=each.description.since,
                 exited=exit_of(each.description),
+                limits=self._limits,
             )
             for each in self.deployed()
         )

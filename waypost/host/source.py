@@ -166,7 +166,8 @@ def why(source: Source, text: str) -> Why:
     """The answer of ``waypost why``."""
     situation, run = locate(source, text)
     told = explain.read(run, whole(source, situation.name, run))
-    return explain.why(told, situation, _ahead(source, situation.name, run) if told.suspected else 0)
+    turn = explain.waits_its_turn(told, situation)
+    return explain.why(told, situation, _ahead(source, situation.name, run) if turn else 0)
 
 
 def _ahead(source: Source, deployment: str, run: RunId) -> int:
