@@ -3,6 +3,9 @@
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from waypost.model import events as ev
 from waypost.model.code import tree_hash
 from waypost.model.ids import RunId
 from waypost.testing.host import kill_children
-from waypost.testing.host_process import HostProcess
+from waypost.testing.host_process import PATIENCE, HostProcess
 from waypost.testing.verbs import verb
 
 FLOW = """
@@ -206,6 +209,22 @@ def test_nothing_is_run_where_nothing_is_deployed(tmp_path: Path) -> None:
     said = verb("run", data=tmp_path)
     assert said.status == Exit.DATA
     assert "waypost run FILE" in said.err
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("moment", [("--die-before-sync-of", "deploy echo as"), ("--die-after-sync", "2")])
+def test_a_host_that_is_killed_while_it_deploys_is_started_again(place: Path, moment: tuple[str, str]) -> None:
+    """Nothing has begun to run; the same command deploys, and what is there is sound."""
+    data = place / "data"
+    command = [sys.executable, "-m", "waypost.testing.host", str(place / "echo.py"), "--data", str(data), *moment]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
+    with HostProcess(place / "echo.py", data=data) as host:
+        host.send("echo@example.com", MAIL)
+        host.wait_for("waits")
+    record = reader(data).deployed()
+    assert record is not None
+    assert sorted(reader(data).code(record.tree)) == ["echo.py", "wording.py"]
+    assert verb("fsck", data=data).status == Exit.OK
 
 
 @pytest.mark.torture
