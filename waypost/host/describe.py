@@ -6,6 +6,7 @@ deployed; the errors are its author's to read.
 """
 
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -19,7 +20,9 @@ from typing import Protocol
 import msgspec
 
 from actors.messages import DeploymentSpec
-from ipc.environment import AS_THE_HOST, FIXED
+from ipc import strays
+from ipc.environment import AS_THE_HOST, FIXED, MARK
+from ipc.strays import OPTION
 from waypost.host.code_file import FileTree
 from waypost.host.code_folder import FolderTree
 from waypost.host.code_source import Source
@@ -148,11 +151,18 @@ def ask(
     isolation: Isolation = NONE,
 ) -> declaration.Description | declaration.NotDescribed:
     """One child's answer about one tree of code; paths in it are those in the tree. Raises BadWorkflow."""
+    mark = isolation.mark(f"{secrets.token_hex(16)}.")
     with staged(files) as folder:
         isolation.let_in(folder, folder.parent)
         # "=", as a file's name may begin with a dash.
         boxed = isolation.arguments(str(folder))
-        return _within(folder, _answer(shown, folder, (*boxed, f"--describe={folder / entry}"), timeout, environment))
+        marked = (OPTION, mark.text) if mark.text else ()
+        arguments = (*marked, *boxed, f"--describe={folder / entry}")
+        kept = {name: environment[name] for name in AS_THE_HOST if name in environment}
+        try:
+            return _within(folder, _answer(shown, folder, arguments, timeout, kept | FIXED | {MARK: mark.text}))
+        finally:
+            strays.end(mark)  # what its import has started, wherever that went
 
 
 def described(shown: str, files: Files, answer: declaration.Description) -> Described:
@@ -199,13 +209,12 @@ def _answer(
 ) -> declaration.Description | declaration.NotDescribed:
     child_options = ("--parent", str(os.getpid()), f"--tree={folder}", *arguments)
     command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", *child_options)
-    kept = {name: environment[name] for name in AS_THE_HOST if name in environment}
     with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=kept | FIXED,
+        env=environment,
         start_new_session=True,
     ) as child:
         try:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from ipc.box import MODES, Box, Mode
 from ipc.environment import AS_THE_HOST, FIXED
+from ipc.strays import NO_MARK, Mark
 from waypost.child.probe import WORD
 from waypost.host.compiled import compile_for_all, of_a_child
 from waypost.host.isolation_errors import NotIsolated
@@ -73,6 +74,13 @@ class Isolation:
     def has_users(self) -> bool:
         """Whether deployments have users of their own."""
         return self.root and self.mode != "none"
+
+    def mark(self, begins: str, uid: int = 0) -> Mark:
+        """By which what a child starts is found; none in a namespace, which nothing leaves.
+
+        ``uid``: its own user, if it has one. The one that files are looked at as is every host's of this machine.
+        """
+        return NO_MARK if self.mode == "namespace" else Mark(begins, uid)
 
     def let_in(self, folder: Path, *above: Path) -> None:
         """Let a deployment's own user come as far as its code: through these folders, which stay unreadable to it.

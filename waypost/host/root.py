@@ -13,7 +13,6 @@ from actors.child_process import ChildCommand
 from actors.describing import Description
 from actors.messages import WakeAt
 from actors.supervisor import SupervisorActor
-from ipc.strays import NO_MARK, Mark
 from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
@@ -162,16 +161,10 @@ class HostActor(Shell):
             arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
             environment=house.environment,
             output=output.write,
-            mark=self._mark(name),
+            mark=house.isolation.mark(kin(house.ports.data), house.users.get(name, 0)),
             prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs)
-
-    def _mark(self, name: Deployment) -> Mark:
-        house = self._house
-        if house.isolation.mode == "namespace":
-            return NO_MARK  # nothing can leave it, and the kernel ends it whole
-        return Mark(kin(house.ports.data), house.users.get(name, 0))
 
     def _keep(self, *refs: Ref) -> None:
         self._started = [*(ref for ref in self._started if ref.is_alive()), *refs]

@@ -19,12 +19,14 @@ ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
 def leave(mail: Mail) -> None:
     subprocess.Popen([sys.executable, "-c", WAITS, "in-the-group"], env={})
     subprocess.Popen([sys.executable, "-c", WAITS, "in-a-session"], start_new_session=True)
-    if os.fork() == 0:
+    subprocess.Popen([sys.executable, "-c", WAITS, "in-hiding"], start_new_session=True, env={})
+    if (middle := os.fork()) == 0:
         os.setsid()
         if os.fork() == 0:
             while True:
                 time.sleep(60)
         os._exit(0)
+    os.waitpid(middle, 0)
     progress("everything is left behind")
     time.sleep(3600)
 
