@@ -198,10 +198,18 @@ except OSError as refused:
     ]
 
 
+FILL = """
+with open("/tmp/x", "wb", buffering=0) as file:
+    for _ in range(65):
+        file.write(b"x" * (1 << 20))
+"""
+
+
 @pytest.mark.parametrize(
     ("limits", "code", "error"),
     [
         ({"memory": 200 << 20}, "b'x' * (300 << 20)", "MemoryError"),
+        ({"memory": 64 << 20}, FILL, "No space left on device"),
         ({"files": 20}, "import os; [os.dup(0) for _ in range(30)]", "Too many open files"),
         (
             {"processes": 8},

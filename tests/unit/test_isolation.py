@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipc.box import Box, Entry, Mode, covering
@@ -145,7 +145,7 @@ def test_the_data_directory_is_veiled_in_what_is_opened_and_the_code_in_it_is_no
     expected = {"project": "ro", "project/.waypost": "veil", "project/.waypost/code/abc": "ro"}
     assert kinds(seen(folder, reads=("project",)), folder, code) == expected
     by_link = kinds(seen(folder, reads=("link",)), folder, code)
-    assert by_link == {"link": "ro", **expected}
+    assert by_link == {"link": "link", **expected}
     link = next(entry for entry in seen(folder, reads=("link",)).entries(code) if entry.target == f"{folder}/link")
     assert link.source == str(folder / "project")
 
@@ -200,6 +200,47 @@ def test_what_would_make_isolation_pointless_is_not_opened(
             data=str(folder / "project/.waypost"),
             environment={},
         )
+
+
+FOLDERS = (
+    "project",
+    "project/inputs",
+    "project/.waypost",
+    "project/.waypost/code/abc",
+    "beside",
+    "link",
+    "link/inputs",
+)
+some_folders = st.lists(st.sampled_from(FOLDERS), max_size=3, unique=True).map(tuple)
+
+
+@given(reads=some_folders, writes=some_folders, home=st.sampled_from(["/home/ann", "project", "project/inputs"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_opened_the_data_directory_is_not_and_only_writes_can_be_written(
+    folder: Path, *, reads: tuple[str, ...], writes: tuple[str, ...], home: str
+) -> None:
+    """By any name, link or not, in any combination: followed through the entries as the kernel would."""
+    where = home if home.startswith("/") else str(folder / home)
+    sight = seen(folder, reads=reads, writes=writes, home=where)
+    code = str(folder / "project/.waypost/code/abc")
+    try:
+        sight.check()
+    except OpensTooMuch:
+        return
+    entries = sight.entries(code)
+    own = covering(entries, code)
+    assert own is not None
+    assert (own.kind, own.source) == ("ro", code)
+    for entry in entries:
+        if entry.kind in {"ro", "rw"}:
+            assert entry.target == entry.source, "nothing is seen in two places"
+    for name in ("project/.waypost", "project/.waypost/keys", "project/.waypost/code/other"):
+        found = covering(entries, str(folder / name))
+        assert found is None or found.kind in {"veil", "tmp"}
+    opened = {os.path.realpath(folder / path) for path in writes}
+    for entry in entries:
+        if entry.kind == "rw":
+            assert os.path.realpath(entry.source) in opened
 
 
 def test_a_file_that_is_opened_is_opened_alone(folder: Path) -> None:

@@ -83,11 +83,14 @@ def interpreter() -> tuple[str, ...]:
 
 
 def _brought(kind: Literal["ro", "rw"], path: str) -> dict[str, Entry]:
-    """A path by the name that it was given, and by its real one; nothing where there is none."""
-    real = os.path.realpath(path)
+    """A path in its real place, and a link to that under the name that it was given; nothing where there is none.
+
+    Never in two places: what is veiled in one of them would be seen in the other.
+    """
+    real, given = os.path.realpath(path), os.path.normpath(path)
     if not Path(real).exists():
         return {}
-    return {name: Entry(kind, name, real) for name in (os.path.normpath(path), real)}
+    return {given: Entry("link", given, real), real: Entry(kind, real, real)}
 
 
 def _in_order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -100,13 +103,11 @@ def _in_order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         elif above.kind == "link":
             needed = False  # it is there by way of the link, as far as it is at all
         elif entry.kind in _VISIBLE:
-            same = entry.target == entry.source and above.target == above.source and above.kind == entry.kind
-            linked = entry.target != entry.source and above.kind in _VISIBLE
-            needed = not same and not linked
+            needed = above.kind != entry.kind
         elif entry.kind == "veil":
             needed = above.kind in _VISIBLE
         else:
-            needed = above.kind not in _VISIBLE  # what was opened there is meant
+            needed = above.kind not in _VISIBLE  # what was opened there is meant, its links included
         if needed:
             kept.append(entry)
     return tuple(kept)
