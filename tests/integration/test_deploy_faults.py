@@ -18,7 +18,7 @@ from substrate.reader import Reader
 from substrate.store import Store
 from waypost.host.code_errors import CodeGone, NothingDeployed
 from waypost.host.datadir import DataDir, lay_out
-from waypost.host.deployed import deployed_here, keep_whole, records
+from waypost.host.deployed import Known, deployed_here, keep_whole, known
 from waypost.host.deploying import Means, deploy, deploy_all, deploy_alone
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, HostRuns, NotWritable, Taken
@@ -75,7 +75,7 @@ def check(folder: Path, *either: Described) -> None:
             assert reader.code(record.tree) in [one.files for one in either]
     wanted = described(NEW)
     deploy(means(folder), wanted)
-    assert dict(records(data, KEY.public)) == {"echo": wanted.record}
+    assert known(data, KEY.public) == {"echo": Known(wanted.spec.address, wanted.record)}
     assert Reader.open(data.repo("echo"), KEY.public).code(wanted.record.tree) == NEW
     assert list(fsck(data.repo("echo"), Looked(), key=KEY.public)) == []
     Store.open(data.repo("echo"), key=KEY).close()  # what was durable and no more is on the branch now
@@ -180,6 +180,21 @@ def test_deploying_needs_the_data_directory_alone(tmp_path: Path) -> None:
         deploy_alone(folder, described(OLD, "other"), command=("x",))
     with HostLock.take(DataDir(folder).lock, command=("x",), since="now"), pytest.raises(HostRuns):
         deploy_alone(folder, described(NEW), command=("x",))
+
+
+def test_one_that_cannot_be_read_hides_none_of_the_others(tmp_path: Path) -> None:
+    """What is wrong with it is said; where it is the only one, it is all that there is to say."""
+    folder = tmp_path / "data"
+    flow = "from waypost import Workflow\nw = Workflow('echo', address='echo@example.com')\n@w.run\ndef f(): ...\n"
+    deploy_alone(folder, described({"echo.py": flow.encode()}), command=("x",))
+    deploy_alone(folder, described(OLD, "bad", "bad@example.com"), command=("x",))
+    (folder / "repos/bad.git/refs/heads/log").write_text("0" * 40 + "\n")
+    assert list(known(DataDir(folder), SigningKey.load(DataDir(folder).signing_key).public)) == ["echo"]
+    (found,) = deployed_here(DataDir(folder), timeout=30, environment={})
+    assert found.spec.name == "echo"
+    shutil.rmtree(folder / "repos/echo.git")
+    with pytest.raises(SubstrateError):
+        deployed_here(DataDir(folder), timeout=30, environment={})
 
 
 def test_what_is_deployed_must_be_what_it_says(tmp_path: Path) -> None:

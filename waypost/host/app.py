@@ -28,7 +28,7 @@ from waypost.host.api import Api
 from waypost.host.clock import SystemClock
 from waypost.host.crew import Ports
 from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
-from waypost.host.deploying import Means, deploy_all, keys, refuse_resting
+from waypost.host.deploying import Means, deploy_all, keys
 from waypost.host.describe import Described, describe
 from waypost.host.errors import HostError
 from waypost.host.guardian import Guardian
@@ -95,7 +95,6 @@ class Host:
             end_leftovers(data)
             refuse_unfinished(data)
             key, secret = keys(data)
-            refuse_resting(data, config.described)
             means = Means(
                 data=data,
                 key=key,

@@ -1,7 +1,9 @@
 """What is deployed in a data directory, read back from its repositories, and looked at as a file is that is to run."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
 from substrate.errors import SubstrateError
 from substrate.keys import PublicKey
@@ -19,12 +21,22 @@ from waypost.model.declaration import NotDescribed
 _log = logging.getLogger(__name__)
 
 
-def records(data: DataDir, key: PublicKey) -> Iterator[tuple[str, Deployed]]:
-    """Every deployment here that has code, and its record. Raises SubstrateError."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a repository says of its deployment; ``record`` is None where nothing was ever deployed."""
+
+    address: str
+    record: Deployed | None
+
+
+def known(data: DataDir, key: PublicKey) -> dict[str, Known]:
+    """Every deployment here whose repository can be read, by name; each is opened once."""
+    found: dict[str, Known] = {}
     for name in data.deployments():
-        record = Reader.open(data.repo(name), key).deployed()
-        if record is not None:
-            yield name, record
+        with suppress(SubstrateError):  # what is wrong is said by the verbs that read, and by its supervisor
+            reader = Reader.open(data.repo(name), key)
+            found[name] = Known(reader.facts().address, reader.deployed())
+    return found
 
 
 def deployed_here(
@@ -32,22 +44,29 @@ def deployed_here(
 ) -> tuple[Described, ...]:
     """Every deployment of a data directory on the code that is deployed, looked at as a file is that is run.
 
-    Raises NothingDeployed, CodeGone, BadWorkflow, Taken; NoDataDirectory; SubstrateError.
+    One whose repository can't be read is left out, and named in the log. Raises NothingDeployed, CodeGone, BadWorkflow,
+    Taken; NoDataDirectory; SubstrateError where none can be read.
     """
     key = offline.public_key(data)
     found: list[Described] = []
+    failures: list[SubstrateError] = []
     for name in data.deployments():
-        reader = Reader.open(data.repo(name), key)
-        record = reader.deployed()
+        try:
+            reader = Reader.open(data.repo(name), key)
+            record = reader.deployed()
+            files = {} if record is None else reader.code(record.tree)
+        except SubstrateError as failure:
+            _log.warning("%s isn't run: %s", name, failure.message)
+            failures.append(failure)
+            continue
         if record is not None:
-            files = reader.code(record.tree)
             if tree_hash(files) != record.tree:
                 raise CodeGone(name, "its files aren't those that its record names")
             one = _again(name, record, files, timeout=timeout, environment=environment, isolation=isolation)
             refuse_taken(one, found)
             found.append(one)
     if not found:
-        raise NothingDeployed(str(data.path))
+        raise failures[0] if failures else NothingDeployed(str(data.path))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ repository that can't be opened is left to its supervisor, which says so and sta
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +21,9 @@ from substrate.reader import Reader
 from substrate.settings import Settings, message_ids
 from substrate.writer import Writer
 from waypost.acting import Reply
-from waypost.host import offline
 from waypost.host.clock import SystemClock
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
-from waypost.host.deployed import records
+from waypost.host.deployed import Known, known
 from waypost.host.describe import Described
 from waypost.host.errors import NotNow, NotWritable, RefusedByRule, Taken
 from waypost.host.lock import HostLock
@@ -82,14 +81,25 @@ def deploy(means: Means, one: Described) -> bool:
 def deploy_all(means: Means, every: Iterable[Described]) -> tuple[Described, ...]:
     """Deploy and materialise each; trees that no deployment here uses go. They come back without their files.
 
-    Raises NotWritable, NotNow, RefusedByRule.
+    Raises Taken, NotWritable, NotNow, RefusedByRule.
     """
+    wanted, here = tuple(every), known(means.data, means.key.public)
+    all_read = len(here) == len(means.data.deployments())
+    refuse_resting(here, wanted)
     used: list[Described] = []
-    for one in every:
+    for one in wanted:
+        before = here.get(one.spec.name)
+        if before is not None and before.record == one.record:
+            used.append(materialised(means.data, one))
+            continue
         with suppress(SubstrateError):  # its supervisor opens the same repository next, and tells what is wrong with it
             deploy(means, one)
         used.append(materialised(means.data, one))
-    _sweep(means, {one.record.tree for one in used})
+    if all_read:
+        # Trees of deployments that aren't run now stay: they may be run by another command a moment later.
+        others = {each.record.tree for each in here.values() if each.record is not None}
+        with suppress(OSError):  # nothing is lost with a tree too many
+            sweep(means.data.code, {one.record.tree for one in used} | others)
     return tuple(used)
 
 
@@ -100,15 +110,6 @@ def materialised(data: DataDir, one: Described) -> Described:
         return replace(one, files={}, compiled=compiled(folder, one.files))
     except OSError as failure:
         raise NotWritable(str(data.code), failure) from failure
-
-
-def _sweep(means: Means, used: set[str]) -> None:
-    """Trees of deployments that aren't run now stay: they may be run by another command a moment later."""
-    try:
-        others = {record.tree for _, record in records(means.data, means.key.public)}
-        sweep(means.data.code, used | others)
-    except (SubstrateError, OSError):
-        return  # nothing is lost with a tree too many
 
 
 def deploy_alone(place: Path, one: Described, *, command: tuple[str, ...]) -> bool:
@@ -122,7 +123,7 @@ def deploy_alone(place: Path, one: Described, *, command: tuple[str, ...]) -> bo
         lay_out(data)
         refuse_unfinished(data)
         key, secret = keys(data)
-        refuse_resting(data, (one,))
+        refuse_resting(known(data, key.public), (one,))
         return deploy(Means(data=data, key=key, mail_key=Secret(secret), disk=Disk(), now=now), one)
 
 
@@ -134,13 +135,12 @@ def keys(data: DataDir) -> tuple[SigningKey, bytes]:
         raise NotWritable(str(data.keys), failure) from failure
 
 
-def refuse_resting(data: DataDir, every: Iterable[Described]) -> None:
+def refuse_resting(here: Mapping[str, Known], wanted: Iterable[Described]) -> None:
     """An address belongs to one deployment of a host, also while nobody runs that one. Raises Taken."""
-    wanted = tuple(every)
-    names = {one.spec.name for one in wanted}
-    known, _ = offline.addresses(data)
-    resting = {address: name for address, name in known.items() if name not in names}
-    for one in wanted:
+    several = tuple(wanted)
+    names = {one.spec.name for one in several}
+    resting = {each.address: name for name, each in here.items() if name not in names}
+    for one in several:
         if one.spec.address in resting:
             other = f"the deployment {resting[one.spec.address]!r} of this data directory"
             raise Taken("address", one.spec.address, other, one.spec.file)
