@@ -16,7 +16,6 @@ import itertools
 import os
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.served import as_in_a_host
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
 from substrate.effects import Again, To
@@ -49,7 +49,6 @@ from substrate.messages import (
 from substrate.settings import Settings, message_ids
 from substrate.writer import Writer
 from waypost.acting import Reply
-from waypost.host.app import SWITCH
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import DEFAULT
@@ -241,7 +240,7 @@ def main() -> None:
     parser.add_argument("--grown", action="store_true")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
-    sys.setswitchinterval(SWITCH)  # as a host does
+    as_in_a_host()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         here = Path(folder)
         engine, through = Engine(here / "engine.git"), Through(here / "through.git")

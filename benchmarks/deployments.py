@@ -9,7 +9,6 @@ that only write and sync are beside them: more than their ratio the disk doesn't
 
 import argparse
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -18,9 +17,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.figures import Probe, load, say, show
-from benchmarks.served import Served, Steps
+from benchmarks.served import Served, Steps, as_in_a_host
 from substrate.keys import SigningKey
-from waypost.host.app import SWITCH
 
 FOUR = 4
 BATCH = 16
@@ -81,7 +79,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300, help="appends of each client in a turn")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
-    sys.setswitchinterval(SWITCH)  # as a host does
+    as_in_a_host()
     with tempfile.TemporaryDirectory(dir=options.folder) as name, ExitStack() as opened:
         folder = Path(name)
         clients = [Client(folder / f"{n}.git") for n in range(FOUR)]

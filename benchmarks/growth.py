@@ -20,10 +20,9 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.figures import Probe, load, quantile, say, seconds, show
-from benchmarks.served import Served, Steps
+from benchmarks.served import Served, Steps, as_in_a_host
 from substrate.keys import SigningKey
 from substrate.messages import ReadLog
-from waypost.host.app import SWITCH
 
 SMALL = 100
 BURST, BURSTS = 200, 20
@@ -41,7 +40,7 @@ class Taken(msgspec.Struct):
 
 def work(folder: Path, events: int) -> None:
     """The process: grow a run to so many events, then a burst of so many appends for each line of standard input."""
-    sys.setswitchinterval(SWITCH)  # as a host does
+    as_in_a_host()
     served = Served(folder / f"{events}.git", SigningKey.generate())
     run = served.start("grown")
     steps = Steps(served.by, run)

@@ -24,10 +24,9 @@ import msgspec
 
 from benchmarks.figures import Probe, load, quantile, say, seconds, show
 from benchmarks.processes import memory
-from benchmarks.served import START, Operations, Served, Steps, mail
+from benchmarks.served import START, Operations, Served, Steps, as_in_a_host, mail
 from substrate.keys import SigningKey
 from substrate.messages import Append, Claim, Enqueue, TakeUp, WorkflowProcess
-from waypost.host.app import SWITCH
 from waypost.model import events as ev
 
 LIVE = 8
@@ -77,7 +76,7 @@ def main() -> None:
     parser.add_argument("--parked", type=int, default=0, help="parked runs that are there before")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
-    sys.setswitchinterval(SWITCH)  # as a host does
+    as_in_a_host()
     with tempfile.TemporaryDirectory(dir=options.folder) as name, Probe(Path(name) / "raw") as probe:
         if options.parked:  # by a process of its own: its memory isn't a host's
             make = [sys.executable, "-m", "benchmarks.repositories", name, "--parked", str(options.parked)]

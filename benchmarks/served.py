@@ -4,6 +4,8 @@ Each wake-up that is due is sent before the next question, so steps of merges an
 as in a host, and the question waits for them: nothing is done in a pause that nobody measures.
 """
 
+import sys
+import threading
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ipc import cores
 from substrate.actor import SubstrateActor
 from substrate.keys import SigningKey
 from substrate.messages import (
@@ -31,6 +34,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
+from waypost.host.app import SWITCH
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.times import Now
@@ -117,6 +121,12 @@ class Served:
     def stop(self) -> None:
         """Seal, and end the thread: a clean close."""
         self.ref.stop()
+
+
+def as_in_a_host() -> None:
+    """Let this thread, and those that it starts, run as a host's do: often switched, and on one core."""
+    sys.setswitchinterval(SWITCH)
+    cores.keep(threading.get_native_id())
 
 
 class Steps:

@@ -10,17 +10,15 @@ small sync meanwhile is beside it: a bare fdatasync in turn with each append.
 import argparse
 import hashlib
 import os
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
 from benchmarks.figures import Probe, load, say, seconds
-from benchmarks.served import Served, Steps
+from benchmarks.served import Served, Steps, as_in_a_host
 from substrate.keys import SigningKey
 from substrate.messages import Append, PutBlob, ReadBlob, Seal, Stage
-from waypost.host.app import SWITCH
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.shell import request
@@ -73,7 +71,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=30.0, help="size of a value")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
-    sys.setswitchinterval(SWITCH)  # as a host does
+    as_in_a_host()
     with tempfile.TemporaryDirectory(dir=options.folder) as name, Probe(Path(name) / "raw") as probe:
         heavy = Heavy(Path(name) / "heavy.git", int(options.megabytes * 1024 * 1024))
         light = Neighbour(Path(name) / "light.git")

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from ipc.cores import all_given
 from ipc.environment import MARK
 from ipc.errors import SpawnFailed
 from ipc.parent import CONTROL_FD, EVENTS_FD, SECRETS_FD
@@ -73,15 +74,16 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], secrets: bytes, *
         except OSError as failure:
             raise SpawnFailed(argv[0], "descriptors", failure) from failure
         try:
-            pid = os.posix_spawn(
-                argv[0],
-                list(argv),
-                {**environment, MARK: mark.text} if mark.text else environment,
-                file_actions=_moves(theirs),
-                setsid=True,
-                setsigmask=(),
-                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-            )
+            with all_given():  # a child's code may need more than the one core that is enough for the host
+                pid = os.posix_spawn(
+                    argv[0],
+                    list(argv),
+                    {**environment, MARK: mark.text} if mark.text else environment,
+                    file_actions=_moves(theirs),
+                    setsid=True,
+                    setsigmask=(),
+                    setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+                )
         except OSError as failure:
             raise SpawnFailed(argv[0], "exec", failure) from failure
         try:

@@ -17,6 +17,7 @@ import pykka
 
 from actors.describing import Description
 from actors.messages import StateChanged
+from ipc import cores
 from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.keys import SigningKey
@@ -142,7 +143,8 @@ class Host:
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
             )
-            server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
+            with cores.together():
+                server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
             opened.callback(server.stop)
             opened.callback(tell, sinks, HangUp())  # before that: it waits for what is being answered
             return cls(config, data, key, root, opened.pop_all())
@@ -193,9 +195,10 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
         watchers=watchers,
         sinks=sinks,
     )
-    root = HostActor.start(house)
-    clock.start(root)
-    wires.start(root)
+    with cores.together():  # all others are started by one of these
+        root = HostActor.start(house)
+        clock.start(root)
+        wires.start(root)
     patience = config.limits.stop_deadline + _MARGIN
     opened.callback(_quietly, lambda: root.stop(timeout=patience * (len(config.described) + 1)))
     opened.callback(_quietly, lambda: request(root, End(), timeout=patience))

@@ -1,0 +1,52 @@
+"""One core for the threads of a host, and every core for the processes that it starts.
+
+Of the threads only one runs Python at a time, so a second core would buy them little; but each time the interpreter's
+lock goes from one core to another, that costs a wake-up and cold caches, several times an append. On one core four
+deployments write half as much again, and a single one a fifth more (``python -m benchmarks.deployments``). Nothing
+depends on it: where the system refuses, threads run where they like.
+
+Which core follows from the process's number, so that hosts beside each other spread. The main thread is never kept
+anywhere: what it may use is what the process was given, and what the processes that it starts are given again.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Keep the threads that are started meanwhile, and those that they will start, on the one core of this process."""
+    others = set(threading.enumerate())
+    yield
+    for thread in threading.enumerate():
+        if thread not in others and thread.native_id is not None:
+            keep(thread.native_id)
+
+
+def keep(thread: int) -> None:
+    """Keep one thread, by its native id (0: the calling one), on the one core of this process."""
+    given = sorted(_given())
+    with suppress(OSError):  # it has ended, or the system refuses
+        os.sched_setaffinity(thread, {given[os.getpid() % len(given)]})
+
+
+@contextmanager
+def all_given() -> Iterator[None]:
+    """Let the calling thread use every core that the process was given, and so whatever it starts meanwhile."""
+    mine, given = os.sched_getaffinity(0), _given()
+    if mine == given:
+        yield
+        return
+    with suppress(OSError):
+        os.sched_setaffinity(0, given)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, mine)
+
+
+def _given() -> set[int]:
+    return os.sched_getaffinity(os.getpid())  # the main thread's
