@@ -27,7 +27,7 @@ from waypost.model.ids import RunId, is_run_id, run_ordinal
 _PORTION = 64
 """Runs that are written into the derived index at once: some 3 ms."""
 _HEAVY = 512
-"""Open calls and messages from which on the state of a run is not kept once it is in the index: 150 KB, about."""
+"""Parts from which on a run's state is not kept once it is in the index: 150 KB, about; see ``_weight``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +192,15 @@ class Runs:
 
     def _remember(self, run: RunId, known: Known) -> None:
         ledger = fold.ledger(known.run)
-        if ledger is not None and ledger.open_calls + len(ledger.received) + len(ledger.sent) > _HEAVY:
+        if ledger is not None and _weight(ledger) > _HEAVY:
             self._recent.pop(run, None)
             return
         self._recent[run] = known
         self._recent.move_to_end(run)
         while len(self._recent) > self._folds:
             self._recent.popitem(last=False)
+
+
+def _weight(ledger: fold.Ledger) -> int:
+    """What a state consists of, roughly: each part costs some 300 bytes."""
+    return ledger.open_calls + len(ledger.received) + len(ledger.sent) + len(ledger.signal_ids) // 4

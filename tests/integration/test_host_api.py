@@ -17,7 +17,19 @@ import pytest
 
 from waypost.acting import Ref
 from waypost.cli.client import Client, Said
-from waypost.host.answers import Answered, EventsPage, MailTaken, Problem, Runs, RunShown, Status, Verified, Why
+from waypost.host.answers import (
+    Answered,
+    CancelAsked,
+    EventsPage,
+    MailTaken,
+    OpenApprovals,
+    Problem,
+    Runs,
+    RunShown,
+    Status,
+    Verified,
+    Why,
+)
 from waypost.host.app import Config, Host
 from waypost.host.clock import ClockActor
 from waypost.host.datadir import DataDir
@@ -137,6 +149,27 @@ def test_a_second_answer_is_refused_with_who_decided(running: Running) -> None:
     with pytest.raises(Said) as refused:
         running.client.post(Answered, "runs", taken.run, "answer", body=body)
     assert refused.value.code in {"already-decided", "ended", "terminal"}
+
+
+def test_a_sink_is_told_what_opens_and_closes_until_the_host_ends(running: Running) -> None:
+    """A line for each; what is open when it comes first. An open connection doesn't hold up the host's end."""
+    first = running.send("first")
+    running.wait_for("waits for boss@example.com")
+    lines = running.client.follow("approvals", "follow")
+    (told,) = running.client.get(OpenApprovals, "approvals").approvals
+    assert msgspec.json.decode(next(lines)) == {"announced": msgspec.json.decode(msgspec.json.encode(told))}
+    assert (told.run, told.title, told.address) == (first.run, "6 characters?", "asking@example.com")
+    assert msgspec.json.decode(next(lines)) == {"listed": "asking"}
+    running.client.post(Answered, "runs", first.run, "answer", body=b'{"approved":true}')
+    gone = {"deployment": "asking", "run": first.run, "call": told.call, "why": "answered"}
+    assert msgspec.json.decode(next(lines)) == {"withdrawn": gone}
+    second = running.send("second")
+    assert msgspec.json.decode(next(lines))["announced"]["run"] == second.run
+    asked = running.client.post(CancelAsked, "runs", second.run, "cancel", body=b'{"reason":"not needed"}')
+    assert (asked.fresh, asked.origin) == (True, "supervisor-operator")
+    assert msgspec.json.decode(next(lines))["withdrawn"]["why"] == "abandoned"
+    running.host.close()
+    assert list(lines) == []
 
 
 def test_a_run_may_be_named_by_its_beginning(running: Running) -> None:

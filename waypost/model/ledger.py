@@ -17,7 +17,7 @@ from waypost.model.ids import CallId, Generation, RunId
 _copy = msgspec.structs.replace
 K = TypeVar("K")
 V = TypeVar("V")
-REMEMBERED = 4096
+REMEMBERED = 1024
 """Named signals of a run by whose identity a repetition is recognised: the newest ones."""
 
 
