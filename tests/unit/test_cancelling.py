@@ -109,13 +109,13 @@ def test_a_run_that_was_cancelled_may_be_cancelled_again_without_effect(desk: De
 
 def test_a_paused_run_is_cancelled_at_once(desk: Desk, run: RunId) -> None:
     """No code of it may be started, so there is nothing to wait for; both events are one commit."""
-    desk.must(Pause(run=run, code="poison", detail="it ends its child"))
+    desk.must(Pause(run=run, code="operator", detail=""))
     commits = len(desk.changes)
     done(desk, cancelled(run))
     assert len(desk.changes) == commits + 1
     end = log(desk, run)[-1]
     assert isinstance(end, ev.RunCancelled)
-    assert (end.code, end.detail) == ("not-run", "it was paused (poison), so its code could not clean up")
+    assert (end.code, end.detail) == ("not-run", "it was paused (operator), so its code could not clean up")
 
 
 def test_a_run_that_is_being_cancelled_ends_where_another_would_be_paused(desk: Desk, run: RunId) -> None:
