@@ -105,8 +105,10 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return ended(setup, state, message, now)
         case Outcome() if message.correlation in state.books.asked:
             return answered(setup, state, message, now)
-        case _:
+        case _ if isinstance(message, News):
             return _by_state(setup, state, message, now)
+        case _:
+            assert_never(message)
 
 
 def _with(state: State, *, watching: tuple[int, ...]) -> State:
