@@ -228,6 +228,9 @@ def test_three_failures_in_a_minute_leave_it_down(deployment: Deployment) -> Non
     answer = request(deployment.supervisors[0], Forward(mail(1)), timeout=PATIENCE)
     assert isinstance(answer, Withheld)
     assert "host-fault" in answer.reason
+    deployment.supervisors[0].stop(timeout=PATIENCE)
+    deployment.start(scripted(SERVE))
+    assert deployment.until("running").generation == 4, "a new host is another one"
 
 
 def test_a_disk_that_fails_twice_leaves_the_storage_failed(deployment: Deployment, tmp_path: Path) -> None:
