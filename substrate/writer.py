@@ -141,28 +141,27 @@ class Writer:
         """Carry out one operation or question and answer it at its stage."""
         what = submit.what
         result: Result
-        match what:
-            case _ if isinstance(what, READING):
-                value = told(self._index, what)
-                result = value if isinstance(value, Refused) else Done(self._position, value)
-            case ReadSealed():
-                yield from self.seal(now)
-                result = Done(self._position)
-            case _ if (reason := self._withholds(what)) is not None:
-                result = Withheld(reason)
-            case _:
-                verdict = decided(self._index, what, self._context(now))
-                match verdict:
-                    case Change():
-                        broken = yield from self._commit(verdict, now)
-                        result = broken or Done(self._position, verdict.value)
-                    case Settled():
-                        result = Done(self._position, verdict.value)
-                    case Hold():
-                        self._index.hold(verdict)
-                        result = Done(self._position)
-                    case Refused() | Withheld():
-                        result = verdict
+        if isinstance(what, READING):
+            value = told(self._index, what)
+            result = value if isinstance(value, Refused) else Done(self._position, value)
+        elif isinstance(what, ReadSealed):
+            yield from self.seal(now)
+            result = Done(self._position)
+        elif (reason := self._withholds(what)) is not None:
+            result = Withheld(reason)
+        else:
+            verdict = decided(self._index, what, self._context(now))
+            match verdict:
+                case Change():
+                    broken = yield from self._commit(verdict, now)
+                    result = broken or Done(self._position, verdict.value)
+                case Settled():
+                    result = Done(self._position, verdict.value)
+                case Hold():
+                    self._index.hold(verdict)
+                    result = Done(self._position)
+                case Refused() | Withheld():
+                    result = verdict
         if submit.stage is _COMMITTED or self._position <= self._durable or isinstance(result, Withheld):
             yield from answered(to, result)
         else:
