@@ -117,6 +117,7 @@ def test_a_crash_loop_is_latched_shown_kept_and_reset(tmp_path: Path) -> None:
         assert (again.status, "isn't crash-looping" in again.err) == (1, True)
         host.wait_for(asked[:10], "completed")
         host.wait_for("waits for boss@example.com")
+        assert verb("fsck", data=data).status == 0
     finally:
         host.stop()
 
@@ -136,3 +137,5 @@ def test_where_the_workflow_says_so_runs_fail_at_the_latch_and_parked_ones_do_no
         assert "workflow-process crash-looped: 3 exits within 60 s" in failed
         assert "  failed" in failed
         assert "  parked" in verb("why", asked, data=data).out
+        assert verb("fsck", data=data).status == 0
+        assert verb("verify", data=data).status == 0
