@@ -131,6 +131,7 @@ def test_the_same_code_is_deployed_once(place: Path) -> None:
     assert reader(data).facts().flush == flush
 
 
+@pytest.mark.torture
 def test_a_folder_is_deployed_whole(place: Path) -> None:
     """With what nobody imports; its data directory lies in it and is no part of it."""
     (place / "notes.txt").write_text("notes")
@@ -142,6 +143,7 @@ def test_a_folder_is_deployed_whole(place: Path) -> None:
     assert (place / ".waypost").is_dir()
 
 
+@pytest.mark.torture
 def test_data_files_come_along_when_they_are_listed(place: Path) -> None:
     """And one that isn't can't be read: the message says how to list it."""
     (place / "wording.py").write_text(
@@ -163,6 +165,7 @@ def test_data_files_come_along_when_they_are_listed(place: Path) -> None:
     assert "    w.txt" in said.out
 
 
+@pytest.mark.torture
 def test_a_module_that_only_the_import_shows_is_found_by_it(place: Path) -> None:
     """Its name is made up while the program runs: the child that misses it is asked again with it."""
     (place / "wording.py").write_text("from importlib import import_module\nWORD = import_module('plug' + 'in').WORD\n")
@@ -318,6 +321,7 @@ def test_a_backup_carries_the_code(place: Path) -> None:
         host.stop()
 
 
+@pytest.mark.torture
 def test_the_examples_of_the_page_can_be_run(place: Path) -> None:
     """Each command as docs/deploy.md has it, but for those that run a host, which all other tests do."""
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
