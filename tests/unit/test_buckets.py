@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,16 +11,19 @@ from hypothesis import strategies as st
 
 from substrate import layout
 from substrate.errors import Damaged
+from substrate.keys import SigningKey
 from substrate.messages import Accepted, Claim, Enqueue, Reject, TakeUp
 from substrate.operations import Settled
 from substrate.operations.buckets import BUCKET_AGE, DIRECTORY_ENTRIES, PORTION, Watermark, drop, due, watermark
+from substrate.runlog import leaves
+from substrate.store import Store
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.times import stamp
 from waypost.testing.clock import START
-from waypost.testing.desk import ADDRESS, Desk, Files, call, message
+from waypost.testing.desk import ADDRESS, REPOSITORY, Desk, Files, call, first_files, message
 
 WEEK = 7 * BUCKET_AGE
 NOTHING = ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"null")))
@@ -32,9 +36,9 @@ def reject(desk: Desk, name: str) -> None:
     desk.must(Reject(arrival, "test"))
 
 
-def days(count: int) -> Desk:
+def days(count: int, desk: Desk | None = None) -> Desk:
     """A mail a day, consumed at once: m0@x on the first."""
-    desk = Desk()
+    desk = desk or Desk()
     desk.begin()
     for day in range(count):
         reject(desk, f"m{day}@x")
@@ -273,3 +277,22 @@ def test_what_is_remembered_of_a_closed_bucket_is_what_lies_in_it() -> None:
         directory = layout.consumed_path(ADDRESS, day, key).rpartition("/")[0]
         assert desk.index.packed(directory) == bytes.fromhex(key)
         assert isinstance(desk.do(Enqueue(message(f"m{day}@x"))), Settled)
+
+
+def test_keys_are_taken_from_the_bytes_of_a_sealed_directory_as_from_one_that_isn_t_sealed(tmp_path: Path) -> None:
+    """A key that was overlooked there would let a redelivered mail start a second run."""
+    path, key = tmp_path / "r.git", SigningKey.generate()
+    Store.create(path, repository_id=REPOSITORY, key=key, first=first_files(), at=START).close()
+    store = Store.open(path, key=key)
+    desk = days(2, Desk(store))
+    for number in range(40):  # so many that some lie beside each other
+        reject(desk, f"{number}@x")
+    desk.wall += BUCKET_AGE
+    reject(desk, "last@x")
+    names = {f"{at}/{name}" for at, name in leaves(store, layout.queue_dir(ADDRESS, "consumed"))}
+    for _ in range(2):
+        for directory in names:
+            keys = [bytes.fromhex(name.removesuffix(".json")) for name in store.entries(directory)]
+            assert desk.folded().packed(directory) == b"".join(keys)
+        store.seal()
+    store.close()
