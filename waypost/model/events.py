@@ -28,6 +28,7 @@ MailQueued = mail_events.MailQueued
 MailSent = mail_events.MailSent
 MailFailed = mail_events.MailFailed
 
+
 # --- the run -------------------------------------------------------------------------------------------------------
 
 
