@@ -10,7 +10,7 @@ import pytest
 
 from waypost.testing.host_process import COMMAND, HostProcess
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
 ADDRESS = "slow@example.com"
 QUICK = ("--limit", "drain_stop=0.3", "--limit", "drain=0.3", "--limit", "kill_grace=0.2")
@@ -142,7 +142,6 @@ def test_a_drain_shows_what_it_waits_for_and_ends_held_until_it_is_resumed(host:
     assert len(bodies(books)) == 1
 
 
-@pytest.mark.torture
 def test_a_host_that_is_told_to_end_lets_a_step_finish(host: MakeHost, books: Path) -> None:
     """SIGTERM begins nothing new and cancels nothing; the next start has nothing to do over."""
     one = host().start()
@@ -159,7 +158,6 @@ def test_a_host_that_is_told_to_end_lets_a_step_finish(host: MakeHost, books: Pa
     assert len(bodies(books)) == 1
 
 
-@pytest.mark.torture
 def test_at_the_limit_the_child_is_ended_and_no_attempt_is_counted(host: MakeHost, books: Path) -> None:
     """The step in flight is run again by the next start, under the same key."""
     one = host(*QUICK).start()
@@ -177,7 +175,6 @@ def test_at_the_limit_the_child_is_ended_and_no_attempt_is_counted(host: MakeHos
     assert len(bodies(books)) == 2
 
 
-@pytest.mark.torture
 def test_a_second_signal_ends_the_host_at_once(host: MakeHost, books: Path) -> None:
     """Whoever asks twice means it: the children die with it, and the next start goes on."""
     one = host().start()
@@ -194,7 +191,6 @@ def test_a_second_signal_ends_the_host_at_once(host: MakeHost, books: Path) -> N
         after.wait_for(run[:10], "waits for the next mail")
 
 
-@pytest.mark.torture
 def test_a_child_that_is_killed_while_it_drains_is_counted_once_and_the_recycle_goes_on(
     host: MakeHost, books: Path
 ) -> None:
@@ -214,7 +210,6 @@ def test_a_child_that_is_killed_while_it_drains_is_counted_once_and_the_recycle_
         assert one.verb("show", run).stdout.count("ended unexpectedly") == 1
 
 
-@pytest.mark.torture
 def test_a_process_is_replaced_at_its_age_again_and_again(host: MakeHost, books: Path) -> None:
     """A bound that an operator sets; the run is driven by one after the other and done once."""
     with host("--limit", "recycle_age=0.5") as one:
@@ -229,7 +224,6 @@ def test_a_process_is_replaced_at_its_age_again_and_again(host: MakeHost, books:
     assert len(bodies(books)) == 1
 
 
-@pytest.mark.torture
 def test_a_process_that_has_grown_is_replaced(host: MakeHost) -> None:
     """Its whole group is weighed by the kernel's count."""
     with host("--limit", "recycle_memory=1000", "--limit", "recycle_look=0.1") as one:
@@ -237,7 +231,6 @@ def test_a_process_that_has_grown_is_replaced(host: MakeHost) -> None:
         one.wait_for("slow is running (generation 2)")
 
 
-@pytest.mark.torture
 def test_a_deployment_is_taken_out_of_service_when_its_runs_have_ended(host: MakeHost, books: Path) -> None:
     """Who waits for mail gets it, nothing new begins, what may be cut short is cancelled at the limit."""
     with host("--limit", "drain_end=0.5", "--limit", "drain_look=0.1") as one:

@@ -26,7 +26,7 @@ from waypost.acting import ActorEnded, Ref
 from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.child_stage import alive, eventually
-from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment, mail
+from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment, by_count, mail
 from waypost.testing.disks import LapsingDisk
 from waypost.testing.listener import Listener
 from waypost.testing.scripted_child import plain, scripted
@@ -54,22 +54,6 @@ def break_(kind: type[pykka.Actor]) -> Ref:
     assert ref is not None
     ref.tell(object())
     return ref
-
-
-def by_count(folder: Path, *scripts: str) -> tuple[str, ...]:
-    """A child whose n-th life follows the n-th script; the last one from then on."""
-    counter = folder / "lives"
-    cases = "\n".join(f"if life == {n}:\n" + _indented(script) for n, script in enumerate(scripts[:-1]))
-    return scripted(
-        f"import os, pathlib\nlives = pathlib.Path({str(counter)!r})\n"
-        "life = len(lives.read_bytes()) if lives.exists() else 0\n"
-        "lives.write_bytes(b'x' * (life + 1))\n"
-        f"{cases}\nif life >= {len(scripts) - 1}:\n{_indented(scripts[-1])}"
-    )
-
-
-def _indented(script: str) -> str:
-    return "".join(f"    {line}\n" for line in script.splitlines())
 
 
 def test_mail_is_accepted_from_the_first_moment_and_the_child_comes_up(deployment: Deployment) -> None:

@@ -21,6 +21,7 @@ from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.childhood import CODE
 from waypost.testing.listener import Listener
+from waypost.testing.scripted_child import scripted
 from waypost.testing.supervision import a_spec
 
 LIMITS = Limits(
@@ -43,6 +44,22 @@ def mail(number: int) -> Enqueue:
         "",
     )
     return Enqueue("\r\n".join(lines).encode())
+
+
+def by_count(folder: Path, *scripts: str) -> tuple[str, ...]:
+    """A child whose n-th life follows the n-th script; the last one from then on."""
+    counter = folder / "lives"
+    cases = "\n".join(f"if life == {n}:\n" + _indented(script) for n, script in enumerate(scripts[:-1]))
+    return scripted(
+        f"import os, pathlib\nlives = pathlib.Path({str(counter)!r})\n"
+        "life = len(lives.read_bytes()) if lives.exists() else 0\n"
+        "lives.write_bytes(b'x' * (life + 1))\n"
+        f"{cases}\nif life >= {len(scripts) - 1}:\n{_indented(scripts[-1])}"
+    )
+
+
+def _indented(script: str) -> str:
+    return "".join(f"    {line}\n" for line in script.splitlines())
 
 
 class Deployment:
