@@ -51,6 +51,8 @@ class Field:
         door = opened.enter_context(socket.socket(socket.AF_UNIX))
         door.bind(f"\0{self.abstract}")
         door.listen()
+        server = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        self.port = server.getsockname()[1]
         for path in (folder, *folder.rglob("*")):
             os.chown(path, user, user, follow_symlinks=False)
 
@@ -74,6 +76,7 @@ class Field:
                 "common": str(self.common[0]),
                 "shared": str(self.common[1]),
                 "abstract": self.abstract,
+                "port": self.port,
             }
             raw = mail(
                 sender="ann@example.com",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ pytestmark = [
 ]
 
 ROOT = os.geteuid() == 0
+README = Path(__file__).parents[2] / "README.md"
 SECCOMP = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None)
@@ -52,15 +54,19 @@ def result(host: HostProcess, run: str) -> object:
     return last["result"]["inline"]
 
 
+@pytest.mark.torture
 def test_what_was_opened_is_there_and_who_goes_beyond_a_limit_is_told_so(flows: Path, folder: Path) -> None:
-    """As the README and docs/isolation.md have it; each limit is in the first line, and in the step's own error."""
+    """The README's own command, and two limits more; each is in the first line, and in the error of its step."""
     for name in ("in", "out", "secret"):
         (folder / name).mkdir()
     (folder / "in" / "given").write_text("from the operator")
     (folder / "out").chmod(0o777)  # a host of root's gives the workflow a user of its own
-    limits = ("--no-network", "--memory", "512M", "--processes", "40", "--open-files", "128")
-    opened = ("--reads", str(folder / "in"), "--writes", str(folder / "out"))
-    with HostProcess(flows / "looks_around.py", data=folder / "data", options=(*opened, *limits)) as host:
+    (line,) = (line for line in README.read_text().splitlines() if line.startswith("waypost run") and "--reads" in line)
+    places = {"/srv/prices": str(folder / "in"), "/srv/ledger": str(folder / "out")}
+    options = [places.get(word, word) for word in shlex.split(line)[3:]]
+    assert set(places.values()) <= set(options)
+    options += ["--processes", "40", "--open-files", "128"]
+    with HostProcess(flows / "looks_around.py", data=folder / "data", options=tuple(options)) as host:
         said = "namespace (no network, memory 536870912, processes 40, files 128)"
         assert f"isolation {said}:" in host.said[0]
         run = host.send("looks@example.com", a_mail(str(folder)))
@@ -118,11 +124,3 @@ def test_where_the_kernel_refuses_the_next_weaker_mode_is_in_force_and_everybody
         host.wait_for("failed")
         assert host.verb("why", run).stdout.rstrip().endswith(f"({reason})")
     assert "no host runs" in waypost("verify", data=data).stdout
-
-
-def test_an_option_that_makes_no_sense_begins_nothing(tmp_path: Path) -> None:
-    """The file isn't even looked at: its code would run with less isolation than was asked for."""
-    file = str(tmp_path / "nowhere.py")
-    done = waypost("run", file, "--isolation", "none", "--no-network", data=tmp_path / "data")
-    assert (done.returncode, "only a namespace can be without a network" in done.stderr) == (Exit.REFUSED, True)
-    assert not (tmp_path / "data").exists()

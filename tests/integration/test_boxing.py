@@ -1,5 +1,6 @@
 """A process in a namespace is as good as any other, but for what isn't there: by root, and by an ordinary user."""
 
+import functools
 import os
 import signal
 import tempfile
@@ -20,11 +21,16 @@ INSIDE = 70001
 def user(request: pytest.FixtureRequest) -> int:
     """Who is the host."""
     found: int = request.param
-    probe = run("", Box("namespace", sight(user=found), uid=INSIDE if found == 0 else 0), user=found)
-    _, complaint, code = said(probe)
-    if code:
+    if complaint := refused(found):
         pytest.skip(f"this kernel has no namespaces for user {found}: {complaint[-300:]}")
     return found
+
+
+@functools.cache
+def refused(user: int) -> str:
+    """Why this user can't have one; empty where he can."""
+    _, complaint, code = said(run("", Box("namespace", sight(user=user), INSIDE if user == 0 else 0), user=user))
+    return complaint if code else ""
 
 
 @pytest.fixture
@@ -112,6 +118,12 @@ def test_nothing_outlives_the_hosts_child(user: int) -> None:
     process.kill()  # the one process that the host knows of, and not its group
     out, _, status = said(process)
     assert (out, status) == ("", -signal.SIGKILL)
+
+
+def test_it_holds_its_own_descriptors_and_no_other(user: int) -> None:
+    """Not the two by which its namespace is watched."""
+    code = "import os; print([fd for fd in range(100) if os.path.exists(f'/proc/self/fd/{fd}')])"
+    assert said(run(code, box(user), user=user))[0] == "[0, 1, 2]\n"
 
 
 POWERS = """

@@ -44,6 +44,7 @@ DOORS: Final = (
     Door("common", "a file that every user may read, in `/tmp`", "sooo"),
     Door("shared_memory", "shared memory that every user may read, in `/dev/shm`", "sooo"),
     Door("abstract", "abstract sockets of the machine (`--no-network` shuts this one, too)", "oooo"),
+    Door("servers", "servers on 127.0.0.1 (`--no-network` shuts this one, too)", "oooo"),
     Door("keyring", "keys in the keyring of the host's session", "ssoo"),
     Door("kernel", "settings of the kernel, in `/proc/sys`", "ssso"),
 )
