@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 
-from actors.messages import ChannelViolated, Terminate
-from waypost.acting import ActorEnded
-from waypost.testing import cases
+from actors.describing import ExitReason
+from actors.draining import Recycle
+from actors.logic.supervisor_crashes import NONE
+from actors.logic.supervisor_effects import Pass
+from actors.logic.supervisor_states import Over
+from actors.messages import ChannelViolated, ChildExited, Terminate, Woken
+from waypost.acting import ActorEnded, Asked
+from waypost.model.ids import Generation
+from waypost.testing import cases, supervision
 from waypost.testing.child_stage import ChildStage, alive, eventually
 from waypost.testing.scripted_child import plain
 
@@ -194,6 +200,25 @@ def respawns(stage: ChildStage, row: dict[str, Any]) -> None:
     assert stage.wires.pids == frozenset()
 
 
+def recycle_in_back_off(stage: ChildStage, row: dict[str, Any]) -> None:
+    """It is refused: a fresh process is on its way, and it is the only one."""
+    refused = supervision.step(supervision.BACKING_OFF, Asked(6, Recycle("leaks")))
+    assert refused.state == supervision.BACKING_OFF
+    raised = supervision.step(refused.state, Woken(supervision.TOKEN))
+    begun = [effect for effect in raised.effects if isinstance(effect, Pass)]
+    assert len(begun) == 1
+    assert supervision.step(raised.state, Woken(supervision.TOKEN)).effects == ()
+
+
+def exits_when_drained(stage: ChildStage, row: dict[str, Any]) -> None:
+    """For a fresh process, for a rest, for a stop: what has nothing more to do may leave, and nobody counts it."""
+    left = ChildExited(Generation(3), ExitReason(status=0))
+    for state in (supervision.SUPERSEDING, supervision.REPLACING, supervision.SHELVING, supervision.ending(Over(()))):
+        after = supervision.step(state, left)
+        assert after.state.books.crashes == NONE
+        assert after.state.books.exited is None
+
+
 HANDLERS: dict[str, Callable[[ChildStage, dict[str, Any]], None]] = {
     "exits at once 0": exits_with_zero,
     "killed by SIGKILL (OOM)": killed_by_the_kernel,
@@ -211,12 +236,12 @@ HANDLERS: dict[str, Callable[[ChildStage, dict[str, Any]], None]] = {
     "SIGCHLD ignored by the host": sigchld_ignored,
     "double fork daemon": daemon,
     "fd leak over 500 respawns": respawns,
+    "recycle during back-off": recycle_in_back_off,
+    "child exits 0 after drain": exits_when_drained,
 }
 
 REASONS = {
     "crashes every 25 s": "the crash-loop latch isn't built yet; that back-off is not counted is its rule",
-    "recycle during back-off": "recycling isn't built yet",
-    "child exits 0 after drain": "draining isn't built yet; a planned stop is in test_supervisor_ending",
     "umask/cwd/locale": "the child runtime sets its own umask (test_spawn_real); the working directory is the host's",
 }
 
