@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from actors.draining import Executing
 from actors.logic.supervisor_books import Books, Resting, Retirement, Setup
-from actors.logic.supervisor_child import Internal, running
+from actors.logic.supervisor_child import Internal, running, settled
 from actors.logic.supervisor_draining import shelve
 from actors.logic.supervisor_effects import CloseIntake, Effect, Gone, Pass, Up
 from actors.logic.supervisor_states import WHOLE, Retiring, Running, State
@@ -50,7 +50,9 @@ def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next
         case Woken(state.asked):
             return _look(state.books, state, now)
         case ChildExited() | ChannelViolated():
-            following = running(setup, Running(state.books, state.pid, state.since), message, now)
+            kept = settled(setup, Running(state.books, state.pid, state.since), now)
+            assert isinstance(kept, Running)
+            following = running(setup, kept, message, now)
             return Next(state) if isinstance(following.state, Running) else following
         case _:
             return Next(state)

@@ -25,6 +25,7 @@ def situation(state: str, code: str = "", *, hosted: bool = True) -> Situation:
         ("down", "crash-looping", False, "waypost run FILE, then: waypost reset orders"),
         ("held", "", True, "waypost resume orders"),
         ("held", "", False, "waypost run FILE, then: waypost resume orders"),
+        ("stopped", "recycle-failed", True, "waypost resume orders"),
         ("down", "damaged", True, "waypost fsck orders"),
         ("down", "host-fault", True, "waypost run FILE   (anew, when the reason is gone)"),
         ("down", "storage-failed", True, "waypost run FILE   (anew, when the reason is gone)"),
@@ -38,7 +39,7 @@ def test_a_state_that_needs_an_operator_names_the_command(state: str, code: str,
     assert (code or state) in found.detail
 
 
-@pytest.mark.parametrize("state", ["", "running", "starting", "backing-off", "stopping"])
+@pytest.mark.parametrize("state", ["", "running", "starting", "backing-off", "draining", "recycling", "stopping"])
 def test_what_goes_on_by_itself_blocks_nobody(state: str) -> None:
     """A pause between two children is no reason to call anybody."""
     assert blocked(situation(state)) is None

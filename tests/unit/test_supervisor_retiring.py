@@ -8,6 +8,7 @@ import pytest
 
 from actors.draining import Close, Drain
 from actors.logic.supervisor_books import Renewing, Retirement
+from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.logic.supervisor_effects import Announce, Calm, CloseIntake, Gone, Pass, Up
 from actors.logic.supervisor_states import BackingOff, Counting, Draining, Ending, Opening, Retiring, Shelving
 from actors.logic.supervisor_words import describe
@@ -142,6 +143,8 @@ def test_a_child_that_ends_meanwhile_is_counted_and_the_next_one_begins_nothing_
     assert isinstance(up.state, Retiring)
     assert up.state.books.retirement == Retirement("ann", 7.0)
     assert Up(Generation(3), closed=True) in up.effects
+    late = step(replace(RETIRING, books=replace(RETIRING.books, crashes=Crashes((1.0,), 1))), DIED, now=Now(0, 9999.0))
+    assert late.state.books.crashes == NONE, "after a stable time earlier exits are forgotten, as ever"
     failed = step(RETIRING, ended(Role.DISPATCH))
     assert isinstance(failed.state, Ending)
     assert failed.state.books.retirement == Retirement("ann")

@@ -128,6 +128,8 @@ def blocked(situation: Situation) -> WaitingOn | None:
     match situation.code or situation.state:
         case "held":
             command = f"{first}waypost resume {name}"
+        case "recycle-failed":
+            command = f"waypost resume {name}"
         case "crash-looping":
             command = f"{first}waypost reset {name}"
         case "damaged":
