@@ -5,7 +5,7 @@ everything committed before it survives kill -9 and power loss, at a flush bound
 history; and after a failed write nothing more is written: the store is broken, and the repository is opened again.
 
 Memory: the directories and the object index of at most two journals (see ``trees``, ``journal``), the objects of the
-present flush, and libgit2's cache of 16 MB for the whole process.
+present flush, and libgit2's cache of 4 MB for the whole process.
 """
 
 import errno
