@@ -9,7 +9,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET
 
-from substrate import layout
+from substrate import layout, runlog
 from substrate.messages import Cancel, CancelTaken, Refused, Signal, SignalTaken, WorkflowProcess
 from substrate.operations.append import child_may_write, extend
 from substrate.operations.change import Change, Context, Decided, Settled, View, plain
@@ -85,6 +85,8 @@ def signal(view: View, operation: Signal, context: Context) -> Decided:
     match before.run:
         case fold.Absent():
             return _absent(view, operation.run, "signalled")
+        case fold.Ended() if _had(view, operation):
+            return Settled(SignalTaken(outcome="already-present"))
         case fold.Ended():
             return Refused("ended", f"{operation.run} has {before.run.outcome}: nobody would read the signal")
         case fold.Paused():
@@ -127,6 +129,15 @@ def _signal(view: View, operation: Signal, before: Known, ledger: fold.Ledger, c
         known={operation.run: made.known},
         value=SignalTaken(outcome="kept" if call is None else "received", call=call),
     )
+
+
+def _had(view: View, operation: Signal) -> bool:
+    """Whether a run that has ended had this signal: its log tells, so that a repetition is no loss."""
+    for raw in runlog.events(view, operation.run):
+        event = ev.decode(raw)
+        if isinstance(event, ev.SignalReceived) and event.name and event.signal == operation.id:
+            return True
+    return False
 
 
 def _absent(view: View, run: RunId, what: str) -> Refused:

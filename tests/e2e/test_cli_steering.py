@@ -69,11 +69,12 @@ def test_a_run_is_cancelled_or_signalled_by_a_verb(place: Place) -> None:
     with place.host() as host:
         cancelled(place, host, "sleep", "a timer is set")
         cancelled(place, host, "thread", "step thread begins")
-        run = place.begin(host, "signal", "a timer is set")
+        run = place.begin(host, "signal", "waits for signal go")
         early = verb("signal", run, "paid", "--id", "order-7", data=place.data, stdin=b'{ "amount": 420 }\n')
         assert early.status == 0, early
         again = verb("signal", run, "paid", "--id", "order-7", data=place.data, stdin=b'{"amount": 1}')
         assert (again.status, "nothing has changed" in again.out) == (0, True), again
+        assert verb("signal", run, "go", data=place.data, stdin=b"null").status == 0
         host.wait_for('completed: "paid 420"')
         late = verb("signal", run, "paid", data=place.data, stdin=b"1")
         assert (late.status, "nobody would read" in late.err) == (1, True), late
@@ -186,8 +187,9 @@ def test_a_cancel_and_a_signal_survive_a_kill(place: Place, kill: str) -> None:
     """What was answered with 0 is there for the next host, which goes on from it."""
     host = place.host().start()
     sleeper = place.begin(host, "sleep", "a timer is set")
-    waiter = place.begin(host, "signal", "waits for signal paid")
+    waiter = place.begin(host, "signal", "waits for signal go")
     assert verb("signal", waiter, "paid", data=place.data, stdin=b'{"amount":1}').status == 0
+    assert verb("signal", waiter, "go", data=place.data, stdin=b"1").status == 0
     assert verb("cancel", sleeper, "--reason", "not needed", data=place.data).status == 0
     if kill == "host":
         host.kill()

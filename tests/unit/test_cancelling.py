@@ -230,6 +230,15 @@ def test_a_run_that_cannot_read_it_refuses_a_signal(desk: Desk, run: RunId) -> N
     assert desk.code(signalled(run)) == "ended"
 
 
+def test_a_repetition_is_known_after_the_end(desk: Desk, run: RunId) -> None:
+    """The sender may have been slower than the run; what it sent was read."""
+    desk.append(run, awaited(1, 1))
+    done(desk, signalled(run))
+    desk.must(Append(by=CHILD, run=run, events=(ev.RunCompleted(result=NULL),)))
+    assert done(desk, signalled(run)) == SignalTaken(outcome="already-present")
+    assert desk.code(signalled(run, "s2")) == "ended"
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=9))
 def test_any_json_is_a_payload_of_one_line(value: object) -> None:
     """However it is indented."""

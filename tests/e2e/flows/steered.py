@@ -65,7 +65,7 @@ async def run(mail: Mail) -> str:
             case "itself":
                 await cancel("nothing to do")
             case "signal":
-                await sleep("0.2s")
+                await signal("go")
                 paid = await signal("paid", Paid)
                 return f"paid {paid.amount}"
             case _:
