@@ -108,13 +108,14 @@ def _refused(setup: Setup, state: State) -> Refused:
         return Refused("held", why)
     if not isinstance(state, UNDER_WAY):
         return Refused("not-running", why, "`waypost runs` and `waypost why RUN` say more; try again when it runs")
-    code = (
-        "draining"
-        if isinstance(state, Shelving | Retiring) or (isinstance(state, Draining) and _rests(state))
-        else "recycling"
-    )
-    return Refused(code, why, "one thing at a time: `waypost drain` shows what is still waited for")
+    return Refused(_under_way(state), why, "one thing at a time; `waypost resume` ends a drain")
 
 
-def _rests(state: Draining) -> bool:
-    return isinstance(state.goal, Resting)
+def _under_way(state: State) -> str:
+    match state:
+        case Retiring():
+            return "retiring"
+        case Shelving() | Draining(goal=Resting()):
+            return "draining"
+        case _:
+            return "recycling"

@@ -20,6 +20,11 @@ from waypost.cli.client import Client, Said
 from waypost.host.answers import (
     Answered,
     CancelAsked,
+    DeploymentDraining,
+    DeploymentFollowed,
+    DeploymentRecycling,
+    DeploymentResumed,
+    DeploymentStatus,
     EventsPage,
     MailTaken,
     OpenApprovals,
@@ -124,6 +129,55 @@ def test_a_mail_runs_to_its_park_and_an_operators_answer_ends_it(running: Runnin
     assert [event["seq"] for event in events] == list(range(3, page.last + 1))
     assert taken.run in [row.run for row in running.client.get(Runs, "runs").runs]
     assert all(each.sound and each.pinned for each in running.client.get(Verified, "verify").deployments)
+
+
+def test_a_deployment_is_recycled_and_drained_and_goes_on(running: Running) -> None:
+    """A parked run is at rest: it goes on where it was, by whatever process there is; who looks on hears of it all."""
+    run = running.send("first").run
+    running.wait_for("waits for boss@example.com")
+    client = running.client
+
+    def until(state: str, after: int) -> DeploymentStatus:
+        mark = ""
+        while True:
+            followed = client.get(DeploymentFollowed, "deployments", "asking", known=mark)
+            mark, status = followed.mark, followed.status
+            if status.state == state and status.generation > after:
+                return status
+
+    begun = client.post(DeploymentRecycling, "deployments", "asking", "recycle", body=b'{"reason": "leaks"}')
+    fresh = until("running", begun.generation)
+    assert fresh.renewed is not None
+    assert (fresh.renewed.origin, fresh.renewed.after) == ("operator", begun.generation)
+    assert fresh.renewed.reason == f"{user_name(os.geteuid())}: leaks", "who wanted it is the kernel's word, too"
+    client.post(DeploymentDraining, "deployments", "asking", "drain")
+    until("held", 0)
+    client.post(DeploymentResumed, "deployments", "asking", "resume")
+    until("running", fresh.generation)
+    client.post(Answered, "runs", run, "answer", body=b'{"approved": true}')
+    running.wait_for("completed")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code"),
+    [
+        (("none", "drain"), b"", "no-such-deployment"),
+        (("none", "recycle"), b"{}", "no-such-deployment"),
+        (("asking", "recycle"), b"leaks", "usage"),
+        (("asking", "drain"), b'{"end": 1}', "usage"),
+        (("asking", "recycle"), json.dumps({"reason": "x" * 501}).encode(), "too-large"),
+    ],
+)
+def test_a_wish_that_can_not_be_read_changes_nothing(
+    running: Running, path: tuple[str, ...], body: bytes, code: str
+) -> None:
+    """Nor one for a deployment that isn't there."""
+    with pytest.raises(Said) as said:
+        running.client.post(DeploymentDraining, "deployments", *path, body=body)
+    assert said.value.code == code
+    with pytest.raises(Said) as said:
+        running.client.get(DeploymentFollowed, "deployments", "none")
+    assert said.value.code == "no-such-deployment"
 
 
 def test_a_redelivered_mail_is_accepted_once(running: Running) -> None:

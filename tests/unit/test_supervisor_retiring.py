@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.draining import Close, Drain
+from actors.draining import Close, Drain, Recycle
 from actors.logic.supervisor_books import Renewing, Retirement
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.logic.supervisor_effects import Announce, Calm, CloseIntake, Gone, Pass, Up
@@ -168,6 +168,13 @@ def test_a_stop_goes_before_it(patience: float, state: type, first: Any) -> None
     following = step(RETIRING, Asked(8, Stop(patience)))
     assert isinstance(following.state, state)
     assert following.effects[0] == first
+
+
+def test_one_thing_at_a_time() -> None:
+    """The second one is told by a code of its own, so that whoever asks for the same may look on."""
+    for what in (Drain("bob"), Drain("bob", end=True), Recycle("leaks")):
+        (reply,) = step(RETIRING, Asked(6, what)).effects
+        assert reply.value.code == "retiring"
 
 
 def test_it_is_refused_where_no_child_runs() -> None:

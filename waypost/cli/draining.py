@@ -23,8 +23,8 @@ def drain(name: str, data: str | None, *, end: bool) -> Exit:
         body = msgspec.json.encode({"end": end})
         client.post(DeploymentDraining, "deployments", name, "drain", body=body)
     except Said as said:
-        if said.code not in {"draining", "held"}:
-            raise
+        if said.code not in {"retiring" if end else "draining", "held"}:
+            raise  # else it is what was begun before, and this looks on
     try:
         ended = _follow(client, name)
     except KeyboardInterrupt:

@@ -64,7 +64,7 @@ _REFUSED = """\
 |---|---|---|
 | resume DEPLOYMENT | it is held | `not-held` |
 | reset DEPLOYMENT | it is crash-looping | `not-latched` |
-| recycle, drain | it runs, and neither is under way | `not-running`, `recycling`, `draining`, `held` |
+| recycle, drain | it runs, and neither is under way | `not-running`, `recycling`, `draining`, `retiring`, `held` |
 | a child's generation | it isn't crash-looping | `latched` |
 | anything for a deployment that isn't there | | `no-such-deployment` |
 
