@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.figures import steady
 from benchmarks.served import as_in_a_host
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
@@ -256,7 +257,9 @@ def main() -> None:
             }
             interleaved(contestants, 200)
             gc.collect()
-            show(interleaved(contestants, options.count), "sqlite", limit)
+            taken = interleaved(contestants, options.count)
+            show(taken, "sqlite", limit)
+            steady(taken["fdatasync"])
         engine.stop()
         through.stop()
         if options.grown:

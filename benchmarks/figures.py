@@ -12,6 +12,7 @@ from typing import Self
 
 SPAN = 16 * 1024 * 1024
 BLOCK = 1100
+_MOVED = 1.25
 """Bytes, about what one append of 300 bytes is in the journal."""
 
 
@@ -44,6 +45,19 @@ def seconds(values: Sequence[float], name: str, scale: float = 1e6, unit: str = 
     print(
         f"{name:34} p50 {middle * scale:7.0f} {unit}   p99 {late * scale:7.0f} {unit}   mean {mean * scale:7.0f} {unit}"
     )
+
+
+def steady(syncs: Sequence[float]) -> None:
+    """Say how far the disk was the same disk: the calibration of a run's second half to its first, by medians.
+
+    Where that moved by more than a quarter, the run's own figures are of two disks, and it is to be repeated.
+    """
+    half = len(syncs) // 2
+    if not half:
+        return
+    moved = statistics.median(syncs[half:]) / statistics.median(syncs[:half])
+    rejected = "" if 1 / _MOVED <= moved <= _MOVED else "   REJECTED: measure again"
+    print(f"{'the bare fdatasync, second half to first (median)':58} {moved:8.2f} x{rejected}", flush=True)
 
 
 class Probe:

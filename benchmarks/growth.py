@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.figures import Probe, load, quantile, say, seconds, show
+from benchmarks.figures import Probe, load, quantile, say, seconds, show, steady
 from benchmarks.served import Served, Steps, as_in_a_host
 from substrate.keys import SigningKey
 from substrate.messages import ReadLog
@@ -129,6 +129,7 @@ def main() -> None:
     ):
         show(f"growth to {options.count} events, {what}", ratio, limit, "x")
     say("  the same by CPU alone", big.cpu / small.cpu, "x")
+    steady(big.syncs)
     say("  the bare fdatasync, big to small (p50)", quantile(big.syncs, 0.5) / quantile(small.syncs, 0.5), "x")
     load()
 

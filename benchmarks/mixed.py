@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.figures import Probe, load, quantile, say, seconds, show
+from benchmarks.figures import Probe, load, quantile, say, seconds, show, steady
 from benchmarks.processes import memory
 from benchmarks.served import START, Operations, Served, Steps, as_in_a_host, mail
 from substrate.keys import SigningKey
@@ -95,6 +95,7 @@ def main() -> None:
     seconds(first, "operation, first tenth")
     seconds(syncs[-around:], "fdatasync, last tenth")
     seconds(last, "operation, last tenth")
+    steady(syncs)
     show("mean of the last tenth to the first's", statistics.fmean(last) / statistics.fmean(first), 1.2, "x")
     say("  the same by CPU alone", cpu[-1] / cpu[0], "x")
     say(

@@ -3,6 +3,7 @@
 No figure is looked at: what is fast is for somebody who sees what else the machine does.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import benchmarks
 from benchmarks.__main__ import ALL, main
+from benchmarks.figures import steady
 
 ROOT = Path(benchmarks.__path__[0])
 HELPERS = {"__init__", "__main__", "figures", "repositories", "served"}
@@ -32,11 +34,12 @@ SLOW = {"append": "20", "mail": "2", "many_runs": "65", "opening": "200", "proce
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A benchmark sets the interpreter as a host does, and starts its helpers from where the tree is."""
+    """A benchmark sets the interpreter and its core as a host does, and starts its helpers from where the tree is."""
     monkeypatch.chdir(ROOT.parent)
-    interval = sys.getswitchinterval()
+    interval, cores = sys.getswitchinterval(), os.sched_getaffinity(0)
     yield
     sys.setswitchinterval(interval)
+    os.sched_setaffinity(0, cores)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -83,3 +86,12 @@ def test_a_name_that_no_benchmark_has_is_said_to_be_none(monkeypatch: pytest.Mon
     """Rather than that all are run."""
     with pytest.raises(SystemExit, match="there is no benchmark 'apend'"):
         run(monkeypatch, "apend")
+
+
+@pytest.mark.parametrize(("later", "rejected"), [(1.0, False), (1.2, False), (0.85, False), (1.3, True), (0.7, True)])
+def test_a_run_whose_disk_became_another_is_rejected(
+    later: float, capsys: pytest.CaptureFixture[str], *, rejected: bool
+) -> None:
+    """Its halves are of two machines, and a ratio over both says nothing of ours."""
+    steady([1.0, 1.0, 9.0, *[later] * 3])
+    assert ("REJECTED" in capsys.readouterr().out) is rejected
