@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.environment import MARK
 from waypost.host.child_log import ChildLog
 from waypost.host.guard import PeerRefused, admit
 
@@ -26,9 +27,10 @@ def door(tmp_path: Path) -> Iterator[socket.socket]:
         yield door
 
 
-def called_by(code: str, door: socket.socket) -> tuple["subprocess.Popen[bytes]", socket.socket]:
-    """A process that calls, and the connection it made."""
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", code, door.getsockname()[1:].decode()])
+def called_by(code: str, door: socket.socket, mark: str = "") -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """A process that calls, and the connection it made; with a mark, if there is one."""
+    command = [sys.executable, "-I", "-S", "-c", code, door.getsockname()[1:].decode()]
+    process = subprocess.Popen(command, env={**os.environ, MARK: mark} if mark else None)
     connection, _ = door.accept()
     return process, connection
 
@@ -49,6 +51,19 @@ def test_a_child_and_what_descends_from_it_are_refused(door: socket.socket, code
     with process, connection:
         with pytest.raises(PeerRefused, match="descends from a workflow"):
             admit(connection, frozenset({process.pid}))
+        connection.send(b"x")
+
+
+@pytest.mark.parametrize("kin", ["0123.", "0124."])
+def test_what_has_left_its_childs_session_is_refused_by_its_mark(kin: str, door: socket.socket) -> None:
+    """And a child of another host of this user isn't: that one's workflows have no business here, but may ask."""
+    process, connection = called_by(CALL, door, "0123.feed")
+    with process, connection:
+        if kin == "0123.":
+            with pytest.raises(PeerRefused, match="descends from a workflow"):
+                admit(connection, frozenset(), kin)
+        else:
+            assert admit(connection, frozenset(), kin).pid == process.pid
         connection.send(b"x")
 
 
