@@ -8,9 +8,10 @@ however busy the timers and the mail are. Pure.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from actors.draining import SHOWN, Executing, StillExecuting
+from actors.draining import StillExecuting
 from actors.logic.dispatch_card import Away, Card, Live, Waning
 from actors.logic.dispatch_turn import Turn
+from actors.logic.executing import named
 from waypost.model import run as fold
 
 
@@ -29,19 +30,8 @@ def report(cards: Iterable[Card], turn: Turn) -> None:
     child = turn.child
     if not isinstance(child, Waning):
         return
-    found = sorted((_executing(card) for card in cards if at_work(card)), key=_first_since)
-    news = StillExecuting(child.generation, tuple(found[:SHOWN]), max(0, len(found) - SHOWN))
+    runs, more = named(card.run for card in cards if at_work(card) and isinstance(card.run, fold.Driven))
+    news = StillExecuting(child.generation, runs, more)
     if news != child.told:
         turn.child = replace(child, told=news)
         turn.tell_supervisor(news)
-
-
-def _executing(card: Card) -> Executing:
-    assert isinstance(card.run, fold.Driven)
-    steps = card.run.ledger.steps.values()
-    named = ", ".join(f"step {step.step}" for step in steps)
-    return Executing(card.id, named or "between two steps", min((step.since for step in steps), default=""))
-
-
-def _first_since(executing: Executing) -> tuple[bool, str]:
-    return not executing.since, executing.since

@@ -134,7 +134,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
         case Raising():
             return raising(setup, state, message, now)
         case Starting():
-            return retires(policed(setup, starting(setup, state, message, now), now), now)
+            return retires(policed(setup, starting(setup, state, message, now), now))
         case Evicting(goal=goal) | Counting(goal=goal) if goal is not None:
             return bereaved(setup, state, goal, message, now)
         case Evicting() | Dismissing():

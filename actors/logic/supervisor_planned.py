@@ -43,7 +43,7 @@ def wanted(setup: Setup, state: State, what: Recycle | Drain, token: int, now: N
         case Running() if isinstance(what, Recycle):
             following = drain(state, Renewing("operator", what.reason), setup.limits.drain, now)
         case Running() if isinstance(what, Drain) and what.end:
-            following = retire(state, what.by, now)
+            following = retire(state, what.by)
         case Running() if isinstance(what, Drain):
             following = drain(state, Resting(what.by), None, now)
         case BackingOff() if isinstance(what, Drain) and not what.end:  # nothing executes

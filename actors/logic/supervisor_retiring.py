@@ -7,7 +7,7 @@ At its limit the runs in such steps are asked to end, and no others. Pure.
 
 from dataclasses import replace
 
-from actors.draining import Executing
+from actors.logic.executing import named
 from actors.logic.supervisor_books import Books, Resting, Retirement, Setup
 from actors.logic.supervisor_child import Internal, running, settled
 from actors.logic.supervisor_draining import shelve
@@ -20,22 +20,19 @@ from waypost.model.ids import RunId
 from waypost.model.run import Driven
 from waypost.model.times import Now
 
-SHOWN = 20
-
-
-def retire(state: Running, by: str, now: Now) -> Next[State]:
+def retire(state: Running, by: str) -> Next[State]:
     """Begin: nothing new is begun from now on, by this child or by one that follows it."""
     books = replace(state.books, retirement=Retirement(by))
-    following = _look(books, Retiring(books, state.pid, state.since, 0), now)
+    following = _look(books, Retiring(books, state.pid, state.since, 0))
     return Next(following.state, (CloseIntake(books.generation), *following.effects))
 
 
-def retires(following: Next[State], now: Now) -> Next[State]:
+def retires(following: Next[State]) -> Next[State]:
     """What follows, and where a child has come up of a deployment that is being taken out of service: that goes on."""
     state = following.state
     if not isinstance(state, Running) or state.books.retirement is None:
         return following
-    looking = _look(state.books, Retiring(state.books, state.pid, state.since, 0), now)
+    looking = _look(state.books, Retiring(state.books, state.pid, state.since, 0))
     effects = (replace(each, closed=True) if isinstance(each, Up) else each for each in following.effects)
     return Next(looking.state, (*effects, *looking.effects))
 
@@ -48,7 +45,7 @@ def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next
         case Outcome(state.asked, Refused() | Withheld()):
             return _later(setup, state, now)
         case Woken(state.asked):
-            return _look(state.books, state, now)
+            return _look(state.books, state)
         case ChildExited() | ChannelViolated():
             kept = settled(setup, Running(state.books, state.pid, state.since), now)
             assert isinstance(kept, Running)
@@ -58,8 +55,7 @@ def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next
             return Next(state)
 
 
-def _look(books: Books, state: Retiring, now: Now) -> Next[State]:
-    del now
+def _look(books: Books, state: Retiring) -> Next[State]:
     books = replace(books, last=books.last + 1)
     return Next(replace(state, books=books, asked=books.last), (Pass(books.last, ReadLive()),))
 
@@ -81,13 +77,13 @@ def _left(setup: Setup, state: Retiring, left: LiveRuns, now: Now) -> Next[State
     over = short if spent >= setup.limits.drain_end else ()
     asked = _cancels(books.last, over, retirement.by)
     books = replace(books, last=books.last + len(over), retirement=replace(retirement, spent=spent))
-    executing = tuple(_executing(run) for run in left.driven)
+    executing, more = named(left.driven)
     following = replace(
         state,
         books=books,
         counted=now.mono if short else None,
-        executing=executing[:SHOWN],
-        more=len(executing[SHOWN:]),
+        executing=executing,
+        more=more,
         resting=left.resting,
     )
     return _later(setup, following, now, asked)
@@ -104,9 +100,3 @@ def _cancels(last: int, runs: tuple[RunId, ...], by: str) -> tuple[Effect, ...]:
         Pass(last + number, Cancel(run=run, reason=reason, origin="supervisor-drain", by=by))
         for number, run in enumerate(runs, start=1)
     )
-
-
-def _executing(run: Driven) -> Executing:
-    steps = run.ledger.steps.values()
-    named = ", ".join(f"step {step.step}" for step in steps)
-    return Executing(run.ledger.run, named or "between two steps", min((step.since for step in steps), default=""))
