@@ -59,7 +59,10 @@ def bears(pid: int, *marks: Mark) -> bool:
 
 def _running() -> list[int]:
     """Every process but this one."""
-    listed = os.listdir("/proc")  # noqa: PTH208 - a string for each is all that is needed
+    try:
+        listed = os.listdir("/proc")  # noqa: PTH208 - a string for each is all that is needed
+    except OSError:
+        return []  # no /proc: nothing can be known of others
     return [int(name) for name in listed if name.isdigit() and int(name) != os.getpid()]
 
 

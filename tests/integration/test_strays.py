@@ -14,6 +14,7 @@ import pytest
 from ipc.environment import MARK, child_environment
 from ipc.errors import ReservedVariable
 from ipc.strays import NO_MARK, Mark, bears, end
+from waypost.host import guardian as guardians
 from waypost.host.datadir import DataDir
 from waypost.host.guardian import Guardian
 from waypost.host.kin import end_leftovers, kin
@@ -194,6 +195,20 @@ os.kill(os.getpid(), 9)
     subprocess.run([sys.executable, "-c", code], check=False)
     assert ended(first)
     assert ended(second)
+
+
+def test_a_host_without_a_shell_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel still ends each child; and every child that comes is another try."""
+    monkeypatch.setattr(guardians, "SHELL", "/no/shell")
+    without = Guardian()
+    assert without.pid is None
+    assert "there is no guardian" in caplog.text
+    monkeypatch.undo()
+    without.watch(2**22 + 1)
+    assert without.pid is not None
+    without.close()
 
 
 def test_a_guardian_that_doesnt_listen_is_replaced_and_holds_nobody_up(clean: ExitStack) -> None:

@@ -9,9 +9,12 @@ Promise: nothing that lives is killed. A group is taken off the list before its 
 have become another's; and a guardian that has to be replaced is dead before its pipe is closed.
 """
 
+import logging
 import os
 import subprocess
 from contextlib import suppress
+
+log = logging.getLogger(__name__)
 
 SHELL = "/bin/sh"
 SCRIPT = """\
@@ -66,8 +69,10 @@ class Guardian:
             self._begin()
 
     def _begin(self) -> None:
-        with suppress(OSError):  # no process can be made now: the next word tries again
+        try:
             self._process = _started()
+        except OSError as failure:  # the next word tries again
+            log.warning("there is no guardian: %s; a killed host leaves its children to the kernel", failure)
         self._tell("".join(f"+ {group}\n" for group in self._groups))
 
     def _tell(self, words: str) -> bool:
