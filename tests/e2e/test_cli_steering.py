@@ -64,6 +64,7 @@ def cancelled(place: Place, host: HostProcess, subject: str, until: str) -> None
     assert place.ledger.read_text().splitlines()[-1] == f"cleaned up {subject}"
 
 
+@pytest.mark.torture
 def test_a_run_is_cancelled_or_signalled_by_a_verb(place: Place) -> None:
     """Parked, in a thread, before it waits; and what can't be is said in words, with its exit status."""
     with place.host() as host:

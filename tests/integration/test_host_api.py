@@ -31,6 +31,7 @@ from waypost.host.answers import (
     Problem,
     Runs,
     RunShown,
+    Signalled,
     Status,
     Verified,
     Why,
@@ -224,6 +225,61 @@ def test_a_sink_is_told_what_opens_and_closes_until_the_host_ends(running: Runni
     assert msgspec.json.decode(next(lines))["withdrawn"]["why"] == "abandoned"
     running.host.close()
     assert list(lines) == []
+
+
+SIGNALLED = '''
+import asyncio
+from waypost import Mail, Workflow, signal
+
+asking = Workflow("asking", address="asking@example.com")
+
+@asking.step
+def undo(what: str) -> str:
+    """Clean up."""
+    return what
+
+@asking.run
+async def ask(mail: Mail) -> int:
+    """Wait for two numbers."""
+    try:
+        return sum([await signal("go", int), await signal("paid/net", int)])
+    except asyncio.CancelledError:
+        await undo("all of it")
+        raise
+'''
+
+
+def test_a_run_is_signalled_and_another_cancelled(tmp_path: Path) -> None:
+    """A signal that comes first is kept, one that comes twice is one, and a cancelled run cleans up before its end."""
+    running = Running(tmp_path, SIGNALLED)
+    try:
+        first, second = running.send("first").run, running.send("second").run
+
+        def signal(name: str, raw: bytes, identity: str) -> Signalled:
+            return running.client.post(Signalled, "runs", first, "signals", name, body=raw, id=identity)
+
+        running.wait_for("waits for signal go")
+        assert signal("paid/net", b" 2 ", "s1").outcome == "kept"
+        assert signal("paid/net", b"3", "s1").outcome == "already-present"
+        with pytest.raises(Said, match="no JSON"):
+            signal("go", b"{", "s2")
+        assert signal("go", b"1", "s2").outcome == "received"
+        running.wait_for("completed: 3")
+        assert signal("go", b"1", "s2").outcome == "already-present"
+        with pytest.raises(Said, match="nobody would read"):
+            signal("go", b"1", "s3")
+
+        def cancel(reason: bytes) -> CancelAsked:
+            return running.client.post(CancelAsked, "runs", second, "cancel", body=b'{"reason":"%s"}' % reason)
+
+        with pytest.raises(Said, match="a reason is some text"):
+            cancel(b" ")
+        assert cancel(b"not needed").fresh
+        running.wait_for("step undo is done")
+        running.wait_for("cancelled")
+        assert not cancel(b"really").fresh
+    finally:
+        running.host.close()
 
 
 def test_a_run_may_be_named_by_its_beginning(running: Running) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
@@ -312,6 +313,32 @@ def test_a_reason_is_one_line(reason: str) -> None:
     """It is shown in lists."""
     with pytest.raises(Invalid):
         _ = cancel(reason)
+
+
+def test_what_a_task_works_at_that_nobody_awaits_is_called_off_at_the_end() -> None:
+    """The function has ended, so nobody would read the outcome; no try follows."""
+
+    async def body() -> None:
+        task = asyncio.ensure_future(shaky())
+        await sleep("1h")
+        await task
+
+    run = begun(body)
+    run.settle(events=3)
+    cancelled(run)
+    assert kinds(run)[-4:] == ["CancelRequested", "TimerCancelled", "CancelPropagated", "RunCancelled"]
+    run.abandon()
+    log = MemoryLog()
+    log.blobs = run.log.blobs
+    log.append(ev.decode(ev.proposed(event)) for event in map(_bare, run.log.events[:-1]))
+    again = MemoryRun(run.workflow, log)
+    again.settle()
+    assert isinstance(log.events[-1], ev.RunCancelled)
+    assert not again.pauses
+
+
+def _bare(event: ev.AnyEvent) -> ev.AnyEvent:
+    return msgspec.structs.replace(event, seq=0, at="", prev="")
 
 
 def test_other_tasks_are_cancelled_by_asyncios_rules() -> None:

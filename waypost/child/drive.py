@@ -338,7 +338,7 @@ class Drive:
 
     def _errored(self, step: Try, fault: ev.Fault, *, answer: bool) -> None:
         wanted = not isinstance(self._calls.state(step.call), Orphan)
-        if self._cancel is not None and not wanted:
+        if self._cancel is not None and (not wanted or isinstance(self._rest, Finished)):
             self._append((ev.CancelPropagated(call=step.call, attempt=step.attempt),))
             return
         final = answer or not wanted or step.attempt > step.request.spec.retries

@@ -191,6 +191,8 @@ def _tried(request: CallStep, attempt: int, event: ev.AnyEvent) -> Next | None:
             return Closed(), request
         case ev.StepFailed():
             return (Closed(), request) if event.final else (Failed(request, attempt), None)
+        case ev.CancelPropagated():
+            return Closed(), None
         case _:
             return None
 
@@ -198,8 +200,6 @@ def _tried(request: CallStep, attempt: int, event: ev.AnyEvent) -> Next | None:
 def _orphaned(before: State, request: CallStep, attempt: int, event: ev.AnyEvent) -> Next | None:
     if isinstance(event, ev.StepStarted):
         return None if _opened(request, attempt, event) is None else (before, None)
-    if isinstance(event, ev.CancelPropagated):
-        return Closed(), None
     found = _tried(request, attempt, event)
     return None if found is None else (Closed(), None)
 
