@@ -78,7 +78,7 @@ class Index:
         self._held: dict[tuple[RunId, str], bytes] = {}
         self.held_bytes = 0
         self._subject = functools.lru_cache(maxsize=_SUBJECTS)(
-            lambda arrival: mail.scan(tree.read(layout.mail_path(arrival)) or b"").subject
+            lambda arrival: mail.subject(tree.read(layout.mail_path(arrival)) or b"")
         )
         self.packed = functools.lru_cache(maxsize=_PACKED)(self._keys_in)
         self.state = self._load_state()

@@ -176,7 +176,7 @@ class Reader:
         return told_line(self._view, run, self._cards.card(run), self._subject)
 
     def _subject(self, arrival: int) -> str:
-        return mail.scan(self._view.read(layout.mail_path(arrival)) or b"").subject
+        return mail.subject(self._view.read(layout.mail_path(arrival)) or b"")
 
     @functools.cached_property
     def _cards(self) -> CardsOfAFile:

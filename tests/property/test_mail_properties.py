@@ -8,7 +8,18 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.model.mail import Attachment, Mail, answer, compose, malformed, parse, safe_name, scan, thread_candidates
+from waypost.model.mail import (
+    Attachment,
+    Mail,
+    answer,
+    compose,
+    malformed,
+    parse,
+    safe_name,
+    scan,
+    subject,
+    thread_candidates,
+)
 from waypost.testing import cases
 
 PIECES = [
@@ -41,6 +52,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 def test_any_bytes_are_read_and_host_and_child_agree(raw: bytes) -> None:
     """Whatever arrives, nobody dies of it, and both sides know it by one id and one sender."""
     mail, gist = parse(raw), scan(raw)
+    assert subject(raw) == gist.subject
     assert mail.message_id == gist.message_id
     assert gist.id
     assert (mail.sender, mail.subject, mail.sha256) == (gist.sender, gist.subject, gist.sha256)

@@ -25,7 +25,7 @@ from waypost.model.mail_door import scan
 from waypost.model.mail_mime import safe_name
 from waypost.model.mail_parse import parse
 from waypost.model.mail_record import Attachment, Mail, NoAttachment
-from waypost.model.mail_scan import Answer, Gist, malformed, thread_candidates
+from waypost.model.mail_scan import Answer, Gist, malformed, subject, thread_candidates
 
 __all__ = [
     "Answer",
@@ -43,5 +43,6 @@ __all__ = [
     "safe_name",
     "scan",
     "sender_matches",
+    "subject",
     "thread_candidates",
 ]

@@ -83,13 +83,18 @@ def scan(raw: bytes) -> Gist:
         id=message_id(head, digest),
         sender=senders[0].address if senders else "",
         from_count=len(senders),
-        subject=words(head.first("subject") or b""),
+        subject=_subject(head),
         in_reply_to=tuple(ids(head.values("in-reply-to"))),
         references=tuple(ids(head.values("references"))),
         automatic=automatic(head, senders),
         sha256=digest,
         bare_sha256=_bare(text, head),
     )
+
+
+def subject(raw: bytes) -> str:
+    """A mail's subject, as ``scan`` has it, and nothing else: a list of mails hashes none of them. Total."""
+    return _subject(block(lines(raw)))
 
 
 def malformed(raw: bytes, *, limit: int) -> str | None:
@@ -157,6 +162,10 @@ def automatic(head: Block, senders: Sequence[Mailbox]) -> bool:
         or any(head.first(name) is not None for name in ("list-id", "x-autoreply", "x-autorespond", "x-loop"))
         or any(box.address.lower().startswith("mailer-daemon@") for box in senders)
     )
+
+
+def _subject(head: Block) -> str:
+    return words(head.first("subject") or b"")
 
 
 def _first_word(value: bytes) -> bytes:
