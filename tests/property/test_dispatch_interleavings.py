@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.draining import Quiesce, RecycleRequested, StillExecuting
+from actors.draining import Close, Quiesce, RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.exits import ExitCounted
 from actors.logic.dispatch import Open, State, Unopened, advance
@@ -80,6 +80,8 @@ class World:
         self.counting: Generation | None = None
         """Whose exit is being counted: until it is, no other child comes."""
         self.drained: set[Generation] = set()
+        self.closed: set[Generation] = set()
+        """Children with whom no run is to begin."""
         self.quiet: set[Generation] = set()
         """Children that dispatch was told to bring to rest."""
         self.told: StillExecuting | None = None
@@ -122,6 +124,8 @@ class World:
     def _tell_dispatch(self, message: Any) -> None:
         if isinstance(message, Quiesce):
             self.quiet.add(message.generation)
+        if isinstance(message, Close):
+            self.closed.add(message.generation)
         following = advance(self.dispatch, message, self.now)
         self.dispatch = following.state
         for effect in following.effects:
@@ -129,6 +133,8 @@ class World:
                 case Ask(correlation, what, _stage):
                     waning = isinstance(self.dispatch, Open) and isinstance(self.dispatch.child, Waning)
                     assert not (waning and isinstance(what, Claim | TakeUp)), "a claim while it drains"
+                    begins_one = isinstance(what, TakeUp) and what.start is not None
+                    assert not (begins_one and self.up in self.closed), "a run begins, and none is to"
                     self.requests += 1
                     self.to_substrate.append((what, correlation))
                 case Tell(generation, Send(payload)):
@@ -224,6 +230,11 @@ class World:
         if self.up is not None and self.up not in self.drained:
             self.drained.add(self.up)
             self.to_dispatch.append(Quiesce(self.up))
+
+    def close(self) -> None:
+        """What a supervisor does that takes the deployment out of service."""
+        if self.up is not None:
+            self.to_dispatch.append(Close(self.up))
 
     def work(self, choice: int) -> None:
         """A live run does one thing, as its own fold allows."""
@@ -351,7 +362,7 @@ def play(world: World, seed: int, length: int) -> None:
         elif kind < 94:
             world.operate(choice)
         elif kind < 95:
-            world.drain()
+            world.drain() if choice % 2 else world.close()
         elif kind < 97:
             world.full = not world.full
         else:
@@ -385,7 +396,7 @@ def at_rest(world: World) -> None:
         ledger = fold.ledger(paper.index.known(entry.run).run)
         standing = paper.index.standing(entry.run)
         if standing != "live":
-            assert broken, f"mail {entry.arrival} starts nothing"
+            assert broken or world.up in world.closed, f"mail {entry.arrival} starts nothing"
         elif not isinstance(paper.index.known(entry.run).run, fold.Paused) and ledger is not None:
             assert accepting_wait(ledger, item.queued.gist) is None, f"mail {entry.arrival} waits beside an open wait"
     for run, known in paper.live().items():
@@ -434,8 +445,8 @@ def _set_aside(event: ev.AnyEvent) -> bool:
     match event:
         case ev.RunPaused(code="poison"):
             return True
-        case ev.RunCancelled(code="not-run"):
-            return True
+        case ev.RunCancelled(code="past-grace", detail=detail):
+            return detail.startswith("the process that ran it ended")  # its time, or an operator, may end it, too
         case _:
             return False
 
