@@ -20,6 +20,7 @@ from waypost.model.ids import RunId
 from waypost.model.run import Driven
 from waypost.model.times import Now
 
+
 def retire(state: Running, by: str) -> Next[State]:
     """Begin: nothing new is begun from now on, by this child or by one that follows it."""
     books = replace(state.books, retirement=Retirement(by))
