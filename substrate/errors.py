@@ -41,6 +41,14 @@ class NotARepository(SubstrateError):
         self.path = path
 
 
+class Unreadable(SubstrateError):
+    """The operating system doesn't let a repository be read; what is in it may be in order."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}", hint="check the folder and who may read it; nothing was changed")
+        self.path, self.why = path, why
+
+
 class NewerFormat(SubstrateError):
     """The repository was written by a later Waypost."""
 

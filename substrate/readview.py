@@ -5,7 +5,9 @@ then they are read by the rules of recovery and laid over the packs in memory (s
 """
 
 import contextlib
+import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from substrate import plain, state
@@ -15,6 +17,7 @@ from substrate.folder import Folder
 from substrate.objects import Kind, parse_commit
 from substrate.opening import Inspected, inspect
 from substrate.recovery import Keep
+from substrate.sealed import SealedObjects
 from substrate.signers import Verifier
 from substrate.trees import Trees
 
@@ -48,7 +51,8 @@ class ReadView:
         if at is not None:
             self._go_back(at)
         root = parse_commit(self.object(Kind.COMMIT, self._head)).tree
-        self._trees = Trees(lambda oid: self.object(Kind.TREE, oid), root)
+        # Not by a method of its own: a view that refers to itself would keep its packs open after its end.
+        self._trees = Trees(functools.partial(_object, self._overlay, self._objects, Kind.TREE), root)
 
     @property
     def head(self) -> str:
@@ -94,8 +98,12 @@ class ReadView:
 
     def object(self, kind: Kind, oid: bytes) -> bytes:
         """The bytes of an object, from the journals or the packs. Raises Damaged when it isn't there."""
-        found = self._overlay.get(oid)
-        return found[1] if found is not None and found[0] is kind else self._objects.read(kind, oid)
+        return _object(self._overlay, self._objects, kind, oid)
+
+
+def _object(overlay: Mapping[bytes, tuple[Kind, bytes]], sealed: SealedObjects, kind: Kind, oid: bytes) -> bytes:
+    found = overlay.get(oid)
+    return found[1] if found is not None and found[0] is kind else sealed.read(kind, oid)
 
 
 def open_readonly(path: str | Path, key: Verifier, at: str | None = None) -> ReadView:

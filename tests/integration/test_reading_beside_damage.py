@@ -1,9 +1,12 @@
 """One deployment that can't be read: the others are read as ever, and it is said which one is missing, and why."""
 
+import resource
+import shutil
 from pathlib import Path
 
 import pytest
 
+from ipc.process import open_descriptors
 from substrate import SigningKey
 from substrate.messages import Enqueue
 from substrate.store import Store
@@ -82,3 +85,30 @@ def test_where_none_can_be_read_the_reason_is_the_answer(world: tuple[DataDir, d
     refused = verb("runs", data=data.path)
     assert (refused.status, refused.out) == (78, "")
     assert "1111111111" in refused.err
+
+
+def test_what_the_system_does_not_let_be_read_hides_nothing_else(world: tuple[DataDir, dict[str, RunId]]) -> None:
+    """A folder of another user, a file in place of one: that isn't the history's fault, and not the neighbours'."""
+    data, runs = world
+    journal = data.repo("two") / "waypost" / "journal"
+    journal.rmdir()
+    journal.write_bytes(b"")
+    listed = verb("runs", data=data.path)
+    assert listed.status == 2
+    assert runs["one"] in listed.out
+    assert f"two isn't listed: {journal}: Not a directory" in listed.err
+
+
+def test_more_deployments_are_listed_than_may_be_open_at_once(world: tuple[DataDir, dict[str, RunId]]) -> None:
+    """Nobody hosts the most of them any more; and one that couldn't be opened would look damaged."""
+    data, _ = world
+    for number in range(40):
+        shutil.copytree(data.repo("one"), data.repo(f"old-{number}"))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(open_descriptors()) + 40, before[1]))
+    try:
+        listed = verb("runs", data=data.path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert (listed.status, listed.err) == (0, "")
+    assert all(f" old-{number} " in listed.out for number in range(40))

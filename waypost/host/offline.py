@@ -1,10 +1,10 @@
 """Reading without a host: the repositories themselves, as of their last acknowledged write. No file is touched."""
 
 from collections.abc import Collection
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
-from substrate.errors import BadKey, NoSuchRun, SubstrateError
+from substrate.errors import BadKey, NoSuchRun, SubstrateError, Unreadable
 from substrate.heads import read_note
 from substrate.keys import PublicKey, SigningKey
 from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
@@ -19,13 +19,16 @@ from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
 
+_OPEN = 8
+"""Repositories that are held open at once, each with the descriptors of its packs: there may be thousands."""
+
 
 class Offline:
-    """A ``Source`` over the data directory, at one moment; those ``without`` belong to somebody else."""
+    """A ``Source`` over the data directory, each repository at a moment of its own, but those ``without``."""
 
     def __init__(self, data: DataDir, limits: Limits = DEFAULT, without: Collection[str] = ()) -> None:
         self._data, self._limits, self._without = data, limits, without
-        self._readers: dict[str, Reader] = {}
+        self._reader = lru_cache(maxsize=_OPEN)(self._opened)
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment that has a repository here; what is wrong with one is said where it is read."""
@@ -70,10 +73,12 @@ class Offline:
             since=latch.at if latch else "",
         )
 
-    def _reader(self, deployment: str) -> Reader:
-        if deployment not in self._readers:
-            self._readers[deployment] = Reader.open(self._data.repo(deployment), self._key)
-        return self._readers[deployment]
+    def _opened(self, deployment: str) -> Reader:
+        path = self._data.repo(deployment)
+        try:
+            return Reader.open(path, self._key)
+        except OSError as failure:
+            raise Unreadable(failure.filename or str(path), failure.strerror or str(failure)) from failure
 
     @cached_property
     def _key(self) -> PublicKey:
