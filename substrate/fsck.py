@@ -64,7 +64,8 @@ def fsck(
 ) -> Iterator[Finding]:
     """Check a repository, live, at rest or a clone: all of its history, or with ``tip`` its newest commit alone.
 
-    ``key``: the host's, by which its journals are read; else the one that the newest commit names.
+    ``key``: the host's, by which its journals are read; else the one that the newest commit names. ``limits``: the same
+    for every host; what an operator may set are bounds of supervision, on which no rule rests.
     Raises NotARepository.
     """
     found = look(path, key)

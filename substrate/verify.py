@@ -58,7 +58,11 @@ def by_receipt(receipt: Receipt) -> Expected:
 
 
 def by_note(noted: Noted) -> Expected:
-    """What a host's own note asks for."""
+    """What a host's own note asks for: the last seal.
+
+    Of flushes after it, which a host that was killed left in a journal, nothing is known elsewhere: a history whose
+    last journal was removed looks like that of a host that was killed before it. A receipt tells one from the other.
+    """
     return Expected(
         what="what was noted here",
         repository=noted.repository,
