@@ -400,3 +400,18 @@ def test_recovered_files_are_byte_for_byte_what_was_flushed(killed: Path) -> Non
     assert shown == {path: view.read(path) for path in shown}
     assert len(shown) == 7
     store.close()
+
+
+def test_more_objects_than_a_seal_takes_are_recovered_all_the_same(tmp_path: Path) -> None:
+    """A seal that waited for the branch's lock, or for space, leaves more in a journal than any seal would."""
+    store = fresh_store(tmp_path / "r.git", KEY)
+    written = {f"d/{number // 64}/{number}": b"%d" % number for number in range(5000)}
+    for leaf in range(0, 5000, 64):
+        put(store, dict(list(written.items())[leaf : leaf + 64]))
+        store.flush()
+    assert store.wants_seal(0.0)
+    store.abandon()
+    store = Store.open(tmp_path / "r.git", key=KEY)
+    assert {path: data for path, data in files_of(store).items() if path.startswith("d/")} == written
+    store.close()
+    fsck(tmp_path / "r.git")
