@@ -27,20 +27,18 @@ def together() -> Iterator[None]:
 
 def keep(thread: int) -> None:
     """Keep one thread, by its native id (0: the calling one), on the one core of this process."""
-    given = sorted(_given())
     with suppress(OSError):  # it has ended, or the system refuses
+        given = sorted(_given())
         os.sched_setaffinity(thread, {given[os.getpid() % len(given)]})
 
 
 @contextmanager
 def all_given() -> Iterator[None]:
     """Let the calling thread use every core that the process was given, and so whatever it starts meanwhile."""
-    mine, given = os.sched_getaffinity(0), _given()
-    if mine == given:
-        yield
-        return
+    mine: set[int] = set()
     with suppress(OSError):
-        os.sched_setaffinity(0, given)
+        mine = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, _given())
     try:
         yield
     finally:
