@@ -40,11 +40,14 @@ async def ask(mail: Mail) -> str:
 ADDRESS = "asking@example.com"
 MAIL = b"From: ann@example.com\r\nSubject: %s\r\nMessage-ID: <%s@x>\r\n\r\nhello\r\n"
 
+FREE = ("--isolation", "none")
+"""The workflow's ledger lies in the test's own folder, which a host of root's would keep from it."""
+
 
 @contextmanager
 def held(file: Path, data: Path, ledger: Path) -> Iterator[HostProcess]:
     """A host whose deployment is held: it never says that it is running."""
-    host = HostProcess(file, data=data, env={"LEDGER": str(ledger)}).start(ready="asking is held")
+    host = HostProcess(file, data=data, env={"LEDGER": str(ledger)}, options=FREE).start(ready="asking is held")
     try:
         yield host
     finally:
@@ -60,7 +63,7 @@ def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
     file, old, new, ledger = (tmp_path / name for name in ("asking.py", "old", "new", "ledger"))
     file.write_text(WORKFLOW)
     box, keep = tmp_path / "asking.waypost", tmp_path / "old.pub"
-    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
+    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}, options=FREE) as host:
         run = host.send(ADDRESS, MAIL % (b"first", b"first"))
         host.wait_for("waits for boss@example.com")
         receipt = verb("receipt", "asking", data=old)
@@ -106,7 +109,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_a_host_would_start(tmp_pat
     """
     file, old, new, ledger = (tmp_path / name for name in ("asking.py", "old", "new", "ledger"))
     file.write_text(WORKFLOW)
-    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
+    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}, options=FREE) as host:
         host.send(ADDRESS, MAIL % (b"first", b"first"))
         host.wait_for("waits for boss@example.com")
     fake, real = tmp_path / "bin" / "git", shutil.which("git")
@@ -132,7 +135,7 @@ def test_a_killed_hosts_data_is_backed_up_and_a_mirror_is_enough(tmp_path: Path)
     """Without a host, what lies in a journal is sealed first; and whoever has only a clone can go on from it."""
     file, old, ledger = tmp_path / "asking.py", tmp_path / "old", tmp_path / "ledger"
     file.write_text(WORKFLOW)
-    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}) as host:
+    with HostProcess(file, data=old, env={"LEDGER": str(ledger)}, options=FREE) as host:
         run = host.send(ADDRESS, MAIL % (b"first", b"first"))
         host.wait_for("waits for boss@example.com")
         host.kill()
