@@ -188,6 +188,11 @@ def _fields(  # noqa: PLR0911 - a table
                 )
         case ev.RunResumed() if event.generation != view.state.generation:
             return Refused("generation", f"generation {event.generation} is not at work, {view.state.generation} is")
+        case ev.RunResumed():
+            # Whoever asks may have looked before an operator let the run go on, and by that set the count back.
+            ledger = fold.ledger(view.known(operation.run).run)
+            if ledger is not None and event.attempt != ledger.attempts:
+                return Refused("attempt", f"{ledger.attempts} exits are counted, not {event.attempt}")
         case _:
             pass
     return None

@@ -189,3 +189,18 @@ def test_a_run_is_never_resumed_with_fewer_exits_than_are_counted() -> None:
     generation = Generation(desk.must(BeginGeneration()))
     resumed = ev.RunResumed(generation=generation, attempt=0)
     assert desk.code(Append(by=Supervisor(), run=run, events=(resumed,))) == "attempt"
+
+
+def test_a_run_is_never_resumed_with_exits_that_an_operator_has_forgiven() -> None:
+    """Whoever resumes it may have looked before it was let go on: with that count it would be a suspect again."""
+    desk, run = placed()
+    ended(desk, run)
+    desk.must(Pause(run=run, code="operator", detail=""))
+    desk.must(Unpause(run=run, by="me"))
+    generation = Generation(desk.must(BeginGeneration()))
+    assert (
+        desk.code(Append(by=Supervisor(), run=run, events=(ev.RunResumed(generation=generation, attempt=1),)))
+        == "attempt"
+    )
+    another(desk, run)
+    assert attempts(desk, run) == 0
