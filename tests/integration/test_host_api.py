@@ -15,6 +15,7 @@ import msgspec
 import pykka
 import pytest
 
+from actors.messages import Stop
 from waypost.acting import Ref
 from waypost.cli.client import Client, Said
 from waypost.host.answers import (
@@ -41,10 +42,12 @@ from waypost.host.clock import ClockActor
 from waypost.host.datadir import DataDir
 from waypost.host.describe import describe_all
 from waypost.host.errors import HostError, HostRuns, InTheWay, NoHost, Taken
+from waypost.host.messages import Deployments
 from waypost.host.reach import reached
 from waypost.host.server import bind, user_name
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits
+from waypost.shell import request
 from waypost.testing.child_stage import eventually
 
 WORKFLOW = '''
@@ -157,6 +160,24 @@ def test_a_deployment_is_recycled_and_drained_and_goes_on(running: Running) -> N
     until("running", fresh.generation)
     client.post(Answered, "runs", run, "answer", body=b'{"approved": true}')
     running.wait_for("completed")
+
+
+def test_the_runs_of_a_stopped_deployment_are_read_as_without_a_host(running: Running) -> None:
+    """Who has to find out why it stopped must see what it was at; only what is written is withheld."""
+    run = running.send("first").run
+    running.wait_for("waits for boss@example.com")
+    (deployed,) = request(running.host.root, Deployments(), timeout=30)
+    request(deployed.supervisor, Stop(), timeout=30)
+    client = running.client
+    assert [row.run for row in client.get(Runs, "runs").runs] == [run]
+    assert client.get(RunShown, "runs", run).state == "parked"
+    assert client.get(EventsPage, "runs", run, "events", after=0).last >= 1
+    assert [each.run for each in client.get(OpenApprovals, "approvals").approvals] == [run]
+    why = client.get(Why, "runs", run, "why")
+    assert (why.state, why.deployment_state) == ("parked", "stopped")
+    with pytest.raises(HostError) as withheld:
+        running.send("second")
+    assert withheld.value.code == "withheld"
 
 
 def test_a_wish_that_can_not_be_read_changes_nothing(running: Running) -> None:

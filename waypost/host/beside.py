@@ -1,17 +1,22 @@
 """Reading all of a data directory while a host runs: what it hosts is asked of it, the rest is read from the disk.
 
-A data directory may hold more deployments than the present host runs. Nobody writes to those, so they are read as
-without a host; a list that left them out, or a run that "nobody has", would be wrong.
+A data directory may hold more deployments than the present host runs, and one that it runs may be stopped or down.
+Nobody writes to those, so they are read as without a host; a list that left them out, or a run that "nobody has",
+would be wrong.
 """
 
 from collections.abc import Callable, Collection
 from functools import cached_property
+from typing import TypeVar
 
 from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
+from waypost.host.errors import NotNow
 from waypost.host.explain import Situation
 from waypost.host.offline import Offline
 from waypost.host.source import Source
 from waypost.model.ids import RunId
+
+A = TypeVar("A")
 
 
 class Beside:
@@ -26,26 +31,31 @@ class Beside:
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
-        return self._of(deployment).runs(deployment, limit)
+        return self._ask(deployment, lambda source: source.runs(deployment, limit))
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq."""
-        return self._of(deployment).page(deployment, run, after)
+        return self._ask(deployment, lambda source: source.page(deployment, run, after))
 
     def approvals(self, deployment: str) -> tuple[Approval, ...]:
         """Open approvals, oldest run first."""
-        return self._of(deployment).approvals(deployment)
+        return self._ask(deployment, lambda source: source.approvals(deployment))
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
         """Mails on hold, oldest first."""
-        return self._of(deployment).on_hold(deployment, limit)
+        return self._ask(deployment, lambda source: source.on_hold(deployment, limit))
 
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """Mails that were rejected, a page."""
-        return self._of(deployment).rejected(deployment, cursor)
+        return self._ask(deployment, lambda source: source.rejected(deployment, cursor))
 
-    def _of(self, deployment: str) -> Source:
-        return self._hosted if deployment in self._by_name else self._resting
+    def _ask(self, deployment: str, question: Callable[[Source], A]) -> A:
+        if deployment in self._by_name:
+            try:
+                return question(self._hosted)
+            except NotNow:
+                pass  # it is stopped or down, so nobody has its repository open
+        return question(self._resting)
 
     @cached_property
     def _by_name(self) -> dict[str, Situation]:
