@@ -1,6 +1,5 @@
 """Which packs are merged: the table, and what holds for any row of packs."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
