@@ -6,6 +6,7 @@ whatever comes. Pure.
 """
 
 from dataclasses import replace
+from typing import assert_never
 
 from actors.draining import StillExecuting
 from actors.logic.supervisor_books import Books, Goal, Leaving, Renewing, Resting, Setup
@@ -135,6 +136,8 @@ def _drained(setup: Setup, state: Draining, now: Now) -> Next[State]:
             return shelve(state.books, state.goal, WHOLE, (gone,))
         case Leaving():
             return stop(setup, state, state.goal.askers, now)
+        case _:
+            assert_never(state.goal)
 
 
 def _onward(setup: Setup, following: Next[State], goal: Goal, now: Now) -> Next[State]:
@@ -150,3 +153,5 @@ def _onward(setup: Setup, following: Next[State], goal: Goal, now: Now) -> Next[
             return Next(stopped.state, (*following.effects, *stopped.effects))
         case Resting() | Renewing():
             return following
+        case _:
+            assert_never(goal)

@@ -5,6 +5,8 @@ the run is paused as ``poison``, in the same commit as the count: no moment show
 is being cancelled can't wait for an operator, so instead of the pause it has its end.
 """
 
+from typing import assert_never
+
 from substrate.messages import Fact, Interrupt, Interrupted, Refused
 from substrate.operations.append import extend
 from substrate.operations.change import Change, Context, Decided, Settled, View, fence
@@ -93,3 +95,5 @@ def _consequences(then: Consequence, ledger: fold.Ledger, attempt: int, reason: 
             return (ev.RunCancelled(code="past-grace", detail=f"the process that ran it ended {times}"),)
         case "poison":
             return (ev.RunPaused(code="poison", detail=f"the process that ran it ended {times}"),)
+        case _:
+            assert_never(then)

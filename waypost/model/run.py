@@ -108,6 +108,8 @@ def outcome(event: ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> str:
             return "failed"
         case ev.RunCancelled():
             return "cancelled"
+        case _:
+            assert_never(event)
 
 
 # --- by state ------------------------------------------------------------------------------------------------------
