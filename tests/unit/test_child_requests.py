@@ -8,7 +8,7 @@ import pytest
 
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Blob
-from actors.logic.child_requests import Desk, Fetching, Given, Request, answer, fetch, take
+from actors.logic.child_requests import Desk, Fetching, Given, Request, answer, commits, fetch, take
 from ipc.messages import (
     AppendRequest,
     AppendResponse,
@@ -16,6 +16,8 @@ from ipc.messages import (
     BlobGet,
     BlobPut,
     BlobStored,
+    CancelRequest,
+    CancelResult,
     OutboundMessage,
     OutboundResult,
     PauseRequest,
@@ -24,6 +26,7 @@ from ipc.messages import (
 from substrate.messages import (
     Append,
     Attachment,
+    Cancel,
     Done,
     Pause,
     PutBlob,
@@ -124,6 +127,32 @@ def test_a_pause_names_the_generation_that_asks() -> None:
     assert answer(given.desk, 1, Done(4)).say == (PauseResult(id=1),)
 
 
+def test_a_runs_wish_to_end_names_the_generation_that_asks_and_is_its_own() -> None:
+    """A child can't pass for an operator: whose wish it is, is not the child's to say."""
+    (given,) = ask(Desk(), CancelRequest(id=1, run=RUN, call=CALL, reason="nobody wants it"))
+    (submitted,) = given.submit
+    assert submitted.what == Cancel(
+        run=RUN,  # type: ignore[arg-type]  # a plain str
+        reason="nobody wants it",
+        origin="self",
+        call=CallId(CALL),
+        generation=GENERATION,
+    )
+    assert submitted.stage == Stage.COMMITTED
+    assert answer(given.desk, 1, Done(4)).say == (CancelResult(id=1),)
+    assert answer(given.desk, 1, NO).say == (CancelResult(id=1, refused="the run has ended"),)
+
+
+def test_a_commit_is_what_has_changed_a_log() -> None:
+    """A value that is stored changes none until an event names it; nor does what was refused, or isn't open."""
+    wish = ask(Desk(), CancelRequest(id=1, run=RUN, call=CALL, reason="enough"))[-1].desk
+    value = ask(Desk(), *parts(1, b"x"))[-1].desk
+    assert commits(wish, 1, Done(4))
+    assert not commits(wish, 1, NO)
+    assert not commits(wish, 2, Done(4))
+    assert not commits(value, 1, Done(4))
+
+
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 1000])
 def test_a_value_is_stored_once_it_is_whole(size: int) -> None:
     """Whatever its length: the last part completes it."""
@@ -208,6 +237,7 @@ def test_an_answer_to_nothing_is_ignored() -> None:
         [AppendRequest(id=1, run=RUN, events=(b"{}",))],
         [AppendRequest(id=1, run=RUN, events=(ev.proposed(STARTED), b"not json"))],
         [OutboundMessage(id=1, run=RUN, call="r0", to=("a@example.com",), subject="", text="")],
+        [CancelRequest(id=1, run=RUN, call="r0", reason="x")],
         [append(number) for number in range(5)],
         [BlobGet(id=number, run=RUN, sha256="0" * 64) for number in range(5)],
         [parts(number, b"x" * 150)[0] for number in range(5)],
