@@ -134,6 +134,16 @@ def test_only_what_has_begun_can_be_cancelled(desk: Desk) -> None:
     assert desk.code(cancelled(desk.index.queue[arrival].queued.entry.run)) == "not-begun"
 
 
+def test_a_reason_that_no_event_can_hold_is_refused_and_nothing_is_recorded(desk: Desk, run: RunId) -> None:
+    """Who asks is told so; the run goes on, and can be cancelled with fewer words."""
+    before = log(desk, run)
+    assert desk.code(cancelled(run, reason="x" * desk.limits.event)) == "too-large"
+    assert log(desk, run) == before
+    taken = done(desk, cancelled(run))
+    assert isinstance(taken, CancelTaken)
+    assert taken.fresh
+
+
 def test_a_child_cancels_the_runs_that_it_was_given(desk: Desk, run: RunId) -> None:
     """The fence is that of its appends."""
     ask = Cancel(run=run, reason="enough", origin="self", call=call(1), generation=Generation(1))
@@ -228,6 +238,21 @@ def test_a_run_that_cannot_read_it_refuses_a_signal(desk: Desk, run: RunId) -> N
     assert desk.code(signalled(run)) == "paused"
     desk.must(Append(by=CHILD, run=run, events=(ev.RunFailed(error=ev.Fault(type="X", message="x")),)))
     assert desk.code(signalled(run)) == "ended"
+
+
+def test_only_what_has_begun_takes_signals(desk: Desk) -> None:
+    """It isn't kept for a run that may never begin; whoever sends it is told which of the two it is."""
+    assert desk.code(signalled(RunId("run_9_00112233445566aa"))) == "no-run"
+    arrival = desk.enqueue(message("m2@x"))
+    assert desk.code(signalled(desk.index.queue[arrival].queued.entry.run)) == "not-begun"
+
+
+def test_a_signal_that_no_event_can_hold_is_refused_with_its_payload(desk: Desk, run: RunId) -> None:
+    """Where a payload is within its own limit and the event around it isn't: neither is kept."""
+    desk.limits = Limits(event=desk.limits.inline)
+    before = log(desk, run)
+    assert desk.code(signalled(run, raw=b'"' + b"x" * (desk.limits.inline - 2) + b'"')) == "too-large"
+    assert log(desk, run) == before
 
 
 def test_a_repetition_is_known_after_the_end(desk: Desk, run: RunId) -> None:
