@@ -86,6 +86,20 @@ def test_nothing_is_written_where_nobody_was_driven() -> None:
     assert len(desk.changes) == before
 
 
+def test_a_count_that_can_not_be_written_for_one_run_is_written_for_none() -> None:
+    """Half a count would make one run a suspect for an exit that the other one's log denies."""
+    desk, first = placed()
+    second = desk.start(message("m2@x"))
+    desk.append(second, *(ev.StepStarted(call=call(n), step="pay", arguments="a" * 64) for n in (1, 2)))
+    before = len(desk.changes)
+    desk.limits = Limits(attempts=1, event=400)
+    exit_of_both = Interrupt(generation=Generation(1), reason="x" * 150, runs=(first, second))
+    assert desk.code(exit_of_both) == "too-large"
+    assert len(desk.changes) == before
+    assert (attempts(desk, first), attempts(desk, second)) == (0, 0)
+    assert len(ended(desk, first, reason=exit_of_both.reason)) == 1, "the first one's would have fitted"
+
+
 def test_only_the_generation_that_is_at_work_can_end() -> None:
     """News of an older one comes too late to be counted."""
     desk, run = placed()

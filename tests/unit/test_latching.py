@@ -81,6 +81,17 @@ def test_where_it_says_so_runs_fail_and_parked_and_paused_ones_do_not() -> None:
     desk.check()
 
 
+def test_a_failure_that_no_event_can_hold_fails_nobody_and_latches_nothing() -> None:
+    """All of a portion or none: no run has failed of a crash loop that isn't told to the others."""
+    desk = begun()
+    runs = [desk.start(message(f"m{number}@x")) for number in range(2)]
+    before = len(desk.changes)
+    assert desk.code(LatchDeployment(detail="x" * desk.limits.event, fail=True)) == "too-large"
+    assert len(desk.changes) == before
+    assert not desk.index.state.latch
+    assert all(isinstance(desk.index.known(run).run, fold.Driven) for run in runs)
+
+
 def test_many_runs_fail_a_portion_at_a_time() -> None:
     """No commit grows with how many there are; killed in between, the rest fails at the next latch."""
     desk = begun()
