@@ -84,6 +84,7 @@ def test_what_is_deployed_runs_without_its_files(place: Path) -> None:
     assert verb("fsck", data=data).status == verb("verify", data=data).status == Exit.OK
 
 
+@pytest.mark.torture
 def test_a_file_that_is_edited_under_its_host_harms_nothing(place: Path) -> None:
     """A child that comes later runs what was deployed."""
     data = place / "data"

@@ -220,6 +220,7 @@ with HostProcess(file, data=data):
 """
 
 
+@pytest.mark.torture
 def test_a_full_disk(file: Path, tmp_path: Path) -> None:
     """What was accepted is there; what wasn't is withheld; and it goes on by itself when there is space."""
     (tmp_path / "full.py").write_text(FULL)

@@ -102,6 +102,7 @@ def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
     assert verb("fsck", "asking", data=new).status == 0
 
 
+@pytest.mark.torture
 def test_a_restore_that_is_killed_leaves_nothing_that_a_host_would_start(tmp_path: Path) -> None:
     """SIGKILL in the very middle: git has fetched, and the program that asked it is gone. The same command ends it.
 

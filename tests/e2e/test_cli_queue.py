@@ -68,6 +68,7 @@ def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path) -> None:
     assert verb("queue", data=data).status == 64
 
 
+@pytest.mark.torture
 def test_what_is_on_hold_and_who_was_told_survive_a_host_that_is_killed(tmp_path: Path) -> None:
     """Accepted means durable, on hold as well; and one rejection has one notice, whoever dies meanwhile."""
     file, data = tmp_path / "counting.py", tmp_path / "data"

@@ -46,6 +46,7 @@ def told(data: Path) -> int:
     return sum(b"Subject: told" in file.read_bytes() for file in (data / "out" / "new").iterdir())
 
 
+@pytest.mark.torture
 def test_a_history_that_went_back_is_given_up_and_resumed_by_hand(tmp_path: Path) -> None:
     """The story of a restored snapshot: refused, accepted, held, listed, resumed; and nothing leaves before."""
     file, data = tmp_path / "asking.py", tmp_path / "data"

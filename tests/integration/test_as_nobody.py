@@ -45,6 +45,7 @@ def as_nobody(folder: Path, tests: tuple[str, ...], *options: str) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
+@pytest.mark.torture
 def test_deaths_in_recovery_lose_nothing_of_an_ordinary_users(folder: Path) -> None:
     """Flush, seal, merge and recovery, with a second death in the recovery."""
     said = as_nobody(folder, (FLUSH, MERGE, SEAL))
