@@ -66,8 +66,8 @@ class Workflow:
             self.mail_to = tuple(mail_address(one) for one in _several("mail_to", mail_to))
         except (Invalid, TypeError) as bad:
             raise Misdeclared(f"Workflow({name!r}): {bad}") from None
-        self.runs = _one_of(name, "runs", runs, get_args(Runs))
-        self.on_crash_loop = _one_of(name, "on_crash_loop", on_crash_loop, get_args(OnCrashLoop))
+        self.runs: Runs = _one_of(name, "runs", runs, get_args(Runs))
+        self.on_crash_loop: OnCrashLoop = _one_of(name, "on_crash_loop", on_crash_loop, get_args(OnCrashLoop))
         self.env = tuple(_several("env", env))
         for variable in self.env:
             if not re.match(_ENV, str(variable)):
