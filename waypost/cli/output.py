@@ -4,8 +4,9 @@ import sys
 
 
 def out(*lines: str) -> None:
-    """Say something, line by line, at once."""
-    print(*lines, sep="\n", flush=True)  # noqa: T201 - the command line is what prints
+    """Say something, line by line, at once; no line, nothing."""
+    if lines:
+        print(*lines, sep="\n", flush=True)  # noqa: T201 - the command line is what prints
 
 
 def err(*lines: str) -> None:
