@@ -156,6 +156,7 @@ for words in (("send", "plain@example.com"), ("runs",), ("show", "run_1"), ("ver
 """
 
 
+@pytest.mark.torture
 def test_a_read_only_disk(file: Path, data: Path, tmp_path: Path) -> None:
     """Reading goes on as ever; what would write is refused, and changes nothing."""
     with HostProcess(file, data=data) as host:

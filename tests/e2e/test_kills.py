@@ -39,6 +39,7 @@ def kill_at_random(scene: MakeScene, undisturbed: Outcomes, kill: Kill, span: fl
             return
 
 
+@pytest.mark.torture
 @KINDS
 def test_killed_at_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill, span: float) -> None:
     """The promise of the whole: kill any process at any moment, the run goes on where it was."""
