@@ -262,3 +262,32 @@ def test_a_step_that_may_be_cut_short_says_so_and_all_others_are_declared_as_eve
     assert (first.on_drain, second.on_drain) == ("cancel", UNSET)
     assert b"on_drain" not in msgspec.json.encode(second)
     assert (check.spec.on_drain, pay.spec.on_drain) == ("cancel", "wait")
+
+
+def test_secrets_are_asked_for_by_a_step_or_for_all_of_them() -> None:
+    """Who asks is what the operator grants; and what asks for none is declared as ever."""
+    flow = Workflow("orders", address="orders@example.com", secrets=["ledger", "ledger"])
+
+    @flow.step(secrets=["github"])
+    def check() -> None: ...
+
+    @flow.step
+    def pay() -> None: ...
+
+    @flow.run
+    async def order() -> None: ...
+
+    declared = flow.declared()
+    assert declared.asked() == (("@run", "ledger"), ("check", "github"))
+    assert b"secrets" not in msgspec.json.encode(declared.steps[1])
+
+
+@pytest.mark.parametrize("secrets", ["github", ["a b"], [""], [7], 7])
+def test_what_is_no_handle_of_a_secret_is_refused(secrets: Any) -> None:
+    """A handle stands in a file's name, a command and a message: it is a plain word."""
+    with pytest.raises(Misdeclared):
+        Workflow("orders", address="orders@example.com", secrets=secrets)
+    with pytest.raises(Misdeclared):
+
+        @Workflow("orders", address="orders@example.com").step(secrets=secrets)
+        def check() -> None: ...

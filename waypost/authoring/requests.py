@@ -22,6 +22,7 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 0
     raises: tuple[type[Exception], ...] = ()
     on_drain: str = "wait"
+    secrets: tuple[str, ...] = ()
 
 
 class CallStep(msgspec.Struct, frozen=True):

@@ -86,7 +86,7 @@ def _kept(values: Any) -> dict[int, Any]:
 
 
 def declare(  # noqa: C901 - one check each
-    function: Any, *, retries: Any, raises: object, on_drain: object = "wait"
+    function: Any, *, retries: Any, raises: object, on_drain: object = "wait", secrets: Any = ()
 ) -> StepSpec:
     """Check a function that is to be a step. Raises Misdeclared, or ValueNotStorable for its return annotation."""
     if not is_function(function):
@@ -119,7 +119,22 @@ def declare(  # noqa: C901 - one check each
         retries=retries,
         raises=types,
         on_drain=str(on_drain),
+        secrets=secret_handles(where, secrets),
     )
+
+
+def secret_handles(where: str, given: Any) -> tuple[str, ...]:
+    """The handles that ``secrets=`` lists, each once. Raises Misdeclared."""
+    if not given:
+        return ()
+    from waypost.model.grants import handle  # a workflow that asks for none starts without it
+
+    if isinstance(given, str):
+        raise Misdeclared(f"{where}: secrets= takes a list: secrets=[{given!r}]")
+    try:
+        return tuple(dict.fromkeys(handle(each) for each in given))
+    except (Invalid, TypeError) as bad:
+        raise Misdeclared(f"{where}: {bad}") from None
 
 
 def idempotency_key() -> str:

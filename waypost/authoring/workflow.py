@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.functions import is_async, is_function, is_generator, takes
-from waypost.authoring.steps import Step, declare
+from waypost.authoring.steps import Step, declare, secret_handles
 from waypost.model.address import address as mail_address
 from waypost.model.declaration import Declared, OnCrashLoop, OnDrain, Runs, StepDeclared
 from waypost.model.errors import Invalid
@@ -46,7 +46,7 @@ class Workflow:
     alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see; ``on_crash_loop``:
     when its process ends again and again, live runs ``"wait"`` for an operator, or those that aren't parked ``"fail"``;
     ``files``: data files that belong to the code, from its own folder: names, folders, patterns such as
-    ``templates/*.html``. Raises Misdeclared.
+    ``templates/*.html``; ``secrets``: handles of secrets that every step of it asks for. Raises Misdeclared.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Workflow:
         env: Sequence[str] = (),
         on_crash_loop: OnCrashLoop = "wait",
         files: Sequence[str] = (),
+        secrets: Sequence[str] = (),
     ) -> None:
         try:
             self.name: str = deployment(name)
@@ -76,6 +77,7 @@ class Workflow:
         for file in self.files:
             if file.startswith("/") or ".." in file.split("/"):
                 raise Misdeclared(f"Workflow({name!r}): files= lists what lies in its own folder, not {file!r}")
+        self.secrets = secret_handles(f"Workflow({name!r})", secrets)
         self.module: str = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - told from imported ones
         self._steps: dict[str, Step[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
@@ -90,7 +92,13 @@ class Workflow:
     def step(self, function: Callable[P, R], /) -> Step[P, R]: ...
     @overload
     def step(
-        self, /, *, retries: int = 0, raises: Sequence[type[Exception]] = (), on_drain: OnDrain = "wait"
+        self,
+        /,
+        *,
+        retries: int = 0,
+        raises: Sequence[type[Exception]] = (),
+        on_drain: OnDrain = "wait",
+        secrets: Sequence[str] = (),
     ) -> StepDecorator: ...
     def step(
         self,
@@ -100,6 +108,7 @@ class Workflow:
         retries: int = 0,
         raises: Sequence[type[Exception]] = (),
         on_drain: OnDrain = "wait",
+        secrets: Sequence[str] = (),
         **later: object,
     ) -> Any:
         """Make a function a step: ``@workflow.step`` or ``@workflow.step(retries=3, raises=(Declined,))``.
@@ -107,7 +116,8 @@ class Workflow:
         ``retries``: further tries after one that raised, 1 s later, then 2 s, doubling to 60 s. ``raises``: exception
         types that are an answer: never retried, and raised in the workflow as themselves, rebuilt from their ``args``;
         everything else reaches the workflow as StepError. ``on_drain="cancel"``: a deployment that is taken out of
-        service (``waypost drain --end``) doesn't wait for it for ever. Raises Misdeclared or ValueNotStorable.
+        service (``waypost drain --end``) doesn't wait for it for ever. ``secrets``: handles of the secrets that it asks
+        for; an operator grants them (``waypost grants set``). Raises Misdeclared or ValueNotStorable.
         """
         for name in later:
             reason = _LATER.get(name)
@@ -115,11 +125,18 @@ class Workflow:
                 f"@step({name}=…) doesn't exist yet: {reason}" if reason else f"@step({name}=…) is no setting"
             )
         if function is None:
-            return lambda decorated: self._add(decorated, retries, raises, on_drain)
-        return self._add(function, retries, raises, on_drain)
+            return lambda decorated: self._add(decorated, retries, raises, on_drain, secrets)
+        return self._add(function, retries, raises, on_drain, secrets)
 
-    def _add(self, function: Any, retries: int, raises: Sequence[type[Exception]], on_drain: OnDrain) -> Step[..., Any]:
-        spec = declare(function, retries=retries, raises=raises, on_drain=on_drain)
+    def _add(
+        self,
+        function: Any,
+        retries: int,
+        raises: Sequence[type[Exception]],
+        on_drain: OnDrain,
+        secrets: Sequence[str],
+    ) -> Step[..., Any]:
+        spec = declare(function, retries=retries, raises=raises, on_drain=on_drain, secrets=secrets)
         if spec.name in self._steps:
             raise Misdeclared(f"{self.name} has two steps called {spec.name}; the log tells them apart by name")
         step: Step[..., Any] = Step(spec, function)
@@ -188,9 +205,11 @@ class Workflow:
                     retries=step.spec.retries,
                     raises=tuple(kind.__name__ for kind in step.spec.raises),
                     on_drain="cancel" if step.spec.on_drain == "cancel" else UNSET,
+                    secrets=step.spec.secrets or UNSET,
                 )
                 for step in self._steps.values()
             ),
+            secrets=self.secrets or UNSET,
         )
 
     def _run_function(self) -> Callable[..., Any]:

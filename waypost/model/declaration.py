@@ -30,6 +30,8 @@ class StepDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     raises: tuple[str, ...] = ()
     on_drain: Literal["cancel"] | UnsetType = UNSET
     """What becomes of it when its deployment is taken out of service; as a rule it is waited for."""
+    secrets: tuple[str, ...] | UnsetType = UNSET
+    """Handles of the secrets that it asks for; an operator grants them (``waypost.model.grants``)."""
 
 
 class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -46,10 +48,17 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     asynchronous: bool = True
     """Whether the run function is ``async def``."""
     steps: tuple[StepDeclared, ...] = ()
+    secrets: tuple[str, ...] | UnsetType = UNSET
+    """Handles of the secrets that it asks for on behalf of all its steps."""
 
     def digest(self) -> str:
         """The definition hash: SHA-256 (hex) of this record's JSON."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
+    def asked(self) -> tuple[tuple[str, str], ...]:
+        """Every secret that is asked for, in the order of the file: the step (``@run`` for all of them), the handle."""
+        several = (("@run", self.secrets), *((step.name, step.secrets) for step in self.steps))
+        return tuple((step, handle) for step, handles in several for handle in handles or ())
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
