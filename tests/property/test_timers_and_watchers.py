@@ -11,6 +11,7 @@ from actors.messages import Seen, Watch
 from substrate.messages import Append, Durable, Pause, Unpause, Withheld, WorkflowProcess
 from waypost.model import events as ev
 from waypost.model import run as fold
+from waypost.model.deadlines import Deadline, deadlines, is_open, opened
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -62,7 +63,7 @@ def test_each_timer_fires_once_however_the_clock_runs(seed, length, most):
             case _:
                 bench.stream()
         assert isinstance(bench.state, Watching)
-        assert len(bench.state.ahead) <= 2 * most or bench.state.looking is not None
+        assert len(bench.state.timers.ahead) <= 2 * most or bench.state.timers.looking is not None
     bench.at(10_000_000)
     for _ in range(200):
         bench.stream()
@@ -81,8 +82,39 @@ def test_each_timer_fires_once_however_the_clock_runs(seed, length, most):
         assert not left.timers
         assert not [wait for wait in left.waits.values() if wait.timeout_at is not None]
     assert isinstance(bench.state, Watching)
-    assert not bench.state.ahead
-    assert not bench.state.runs
+    assert not bench.state.timers.ahead
+    assert not bench.state.timers.runs
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=30)
+def test_what_an_event_opens_and_what_is_open_still_are_the_deadlines_of_a_run(seed):
+    """The scheduler follows the events one by one; whoever folds the whole log must find the same deadlines."""
+    chance = Random(seed)
+    bench = TimeBench()
+    run, followed = bench.runs[0], frozenset[Deadline]()
+    for number in range(1, 40):
+        ledger = fold.ledger(bench.paper.index.known(run).run)
+        assert ledger is not None
+        call = CallId(f"r1#{number}")
+        match chance.randrange(6):
+            case 0 | 1:
+                events: tuple[ev.AnyEvent, ...] = (timer(call, chance.randrange(9)),)
+            case 2:
+                events = (ev.SignalAwaited(call=call, park="input", seen=1, timeout=float(chance.randrange(9))),)
+            case 3 if ledger.timers:
+                name = chance.choice(list(ledger.timers))
+                events = (ev.TimerCancelled(call=ledger.timers[name].call, timer=name),)
+            case 4 if ledger.waits:
+                events = (ev.SignalAwaitAbandoned(call=chance.choice(list(ledger.waits))),)
+            case _:
+                events = (timer(call, 1), ev.TimerCancelled(call=call, timer=call))
+        bench.paper.submit(Append(by=CHILD, run=run, events=events))
+        for message in bench.paper.taken():
+            for fact in getattr(message, "facts", ()):
+                opens = {found for each in fact.events if (found := opened(run, each.event)) is not None}
+                followed = frozenset(each for each in followed | opens if is_open(fact.state, each))
+        assert followed == deadlines(bench.paper.index.known(run).run)
 
 
 @given(seed=st.integers(0, 2**32))

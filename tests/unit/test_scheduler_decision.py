@@ -18,10 +18,12 @@ from substrate.messages import (
 )
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation
-from waypost.model.limits import DEFAULT
+from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START as MORNING
 from waypost.testing.scheduler_bench import HASH, HOUR, TimeBench, timer
+
+CHILD = WorkflowProcess(Generation(1))
 
 
 def test_a_timer_is_waited_for_by_its_wall_time_and_fired_by_the_supervisor():
@@ -230,6 +232,33 @@ def test_a_withheld_timer_that_was_cancelled_meanwhile_is_forgotten():
     assert not bench.requests
     bench.tell(Outcome(999, Done(1)))
     assert not bench.requests
+
+
+def test_only_so_many_timers_are_under_way_at_once():
+    """A host that was down for a day may find all of its timers due: what one answer costs must not grow with them."""
+    bench = TimeBench(limits=Limits(deadlines=2))
+    bench.do(Append(by=CHILD, run=bench.runs[0], events=tuple(timer(f"r1#{n}", n) for n in range(1, 8))))
+    bench.at(HOUR)
+    bench.open()
+    asked: list[str] = []
+    while bench.requests:
+        assert len(bench.requests) <= 2
+        asked.append(bench.fired()[0][1])
+        assert isinstance(bench.answer(), Done)
+    assert asked == [f"r1#{n}" for n in range(1, 8)]
+
+
+def test_while_nothing_can_be_written_nothing_more_is_tried():
+    """A full disk under a thousand due timers is asked again a second later, not a thousand times at once."""
+    bench = TimeBench(limits=Limits(deadlines=2))
+    bench.do(Append(by=CHILD, run=bench.runs[0], events=tuple(timer(f"r1#{n}", n) for n in range(1, 8))))
+    bench.at(HOUR)
+    bench.open()
+    bench.answer(Withheld("the disk is full"))
+    bench.answer(Withheld("the disk is full"))
+    assert not bench.requests
+    bench.wake()
+    assert bench.fired() == [("1", "r1#1"), ("1", "r1#2")]
 
 
 @pytest.mark.parametrize("message", [Durable(1), Woken(1), Outcome(1, Done(1))])

@@ -1,17 +1,18 @@
 """The open deadlines of a run: its pending timers, and its waits that end by themselves. Pure, over the run's state."""
 
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
+from msgspec import UNSET
+
+from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, RunId
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Deadline:
+class Deadline(NamedTuple):
     """A pending timer, or a wait with a deadline (then ``timer`` is its call). In the order of firing.
 
-    ``fire_at`` in Unix milliseconds.
+    ``fire_at`` in Unix milliseconds. A tuple, because a hundred thousand of them are compared.
     """
 
     fire_at: int
@@ -35,3 +36,26 @@ def deadlines(run: fold.Run) -> frozenset[Deadline]:
             return frozenset((*timers, *waits))
         case _:
             assert_never(run)
+
+
+def opened(run: RunId, event: ev.AnyEvent) -> Deadline | None:
+    """The deadline that an event of a run opens; whether it is open still, ``is_open`` says. No other event does."""
+    match event:
+        case ev.TimerSet():
+            return Deadline(event.fire_at, run, event.call, event.timer)
+        case ev.SignalAwaited() if event.timeout_at is not UNSET:
+            return Deadline(event.timeout_at, run, event.call, event.call)
+        case _:
+            return None
+
+
+def is_open(run: fold.Run, deadline: Deadline) -> bool:
+    """Whether it is among the run's ``deadlines``, without making them all: a run may have a thousand."""
+    ledger = fold.ledger(run)
+    if ledger is None:
+        return False
+    timer = ledger.timers.get(deadline.timer)
+    if timer is not None and (timer.fire_at, timer.call) == (deadline.fire_at, deadline.call):
+        return True
+    wait = ledger.waits.get(deadline.call)
+    return wait is not None and wait.timeout_at == deadline.fire_at and deadline.timer == deadline.call
