@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waypost.acting import Tell
-from waypost.host.alarms import RECHECK, Alarm, Alarms
-from waypost.host.clock import Elapsed, Rest, SystemClock, advance
+from waypost.host.alarms import LONGEST_REST, RECHECK, Alarm, Alarms
+from waypost.host.clock import JUMP, ClockActor, Elapsed, Jumped, Keeping, Rest, SystemClock, advance
 from waypost.model.times import Now
 from waypost.testing.clock import START, ManualClock
 from waypost.testing.listener import Listener
@@ -69,15 +69,53 @@ def test_every_alarm_rings_once_and_not_before_its_time(alarms: list[Alarm]) -> 
 
 def test_a_wall_deadline_is_looked_at_again_each_second() -> None:
     """Somebody may set the clock forward; nobody tells us."""
-    following = advance(Alarms(), wall(NOW.wall + 3_600_000), NOW)
+    following = advance(Keeping(), wall(NOW.wall + 3_600_000), NOW)
     assert following.effects == (Rest(RECHECK),)
     later = Now(NOW.wall + 3_600_000, NOW.mono + 1.0)
-    assert advance(following.state, Elapsed(), later).effects == (Tell(NOBODY.ref, "x"), Rest(None))
+    assert advance(following.state, Elapsed(), later).effects == (Jumped(3599.0), Tell(NOBODY.ref, "x"), Rest(None))
+
+
+@pytest.mark.parametrize("hours", [-1, 1, 8760])
+def test_a_clock_that_was_set_is_noticed_with_by_how_much(hours: int) -> None:
+    """What fires late, or all at once, after that must be explained by a line in the log."""
+    following = advance(Keeping(), mono(200.0), NOW)
+    later = Now(NOW.wall + 1000 + hours * 3_600_000, NOW.mono + 1.0)
+    assert advance(following.state, Elapsed(), later).effects[0] == Jumped(hours * 3600.0)
+
+
+@pytest.mark.parametrize("parted", [-JUMP, 0.0, JUMP])
+def test_a_host_that_stood_still_for_an_hour_has_seen_no_jump(parted: float) -> None:
+    """SIGSTOP stops neither clock; and a clock that is brought right by a second or two is no news."""
+    following = advance(Keeping(), mono(10_000.0), NOW)
+    later = Now(NOW.wall + 3_600_000 + round(parted * 1000), NOW.mono + 3600.0)
+    assert advance(following.state, Elapsed(), later).effects == (Rest(6300.0),)
+
+
+def test_a_deadline_beyond_what_a_thread_can_wait_is_waited_for_in_pieces() -> None:
+    """A day at a time; the alarm itself is kept as it is."""
+    following = advance(Keeping(), mono(1e18), NOW)
+    assert following.effects == (Rest(LONGEST_REST),)
+    assert following.state.alarms.pending[0].mono == 1e18
+
+
+def test_a_jump_is_logged_by_the_clock_for_the_whole_host(caplog: pytest.LogCaptureFixture) -> None:
+    """One line, and not one for each deployment."""
+    listener, clock = Listener(), ManualClock()
+    actor = ClockActor.start(clock)
+    try:
+        actor.tell(Alarm(listener.ref, "looked", mono=clock.now().mono))
+        assert listener.next(str) == "looked"
+        clock.set_wall(START - 3_600_000)
+        actor.tell(Elapsed())
+    finally:
+        actor.stop(timeout=5.0)
+        listener.stop()
+    assert [record.message for record in caplog.records] == ["the wall clock jumped back by 3600.0 s"]
 
 
 def test_the_rest_is_cut_short_only_for_an_earlier_deadline() -> None:
     """Each change of the pause wakes a thread."""
-    first = advance(Alarms(), mono(110.0), NOW)
+    first = advance(Keeping(), mono(110.0), NOW)
     assert first.effects == (Rest(10.0),)
     second = advance(first.state, mono(120.0), NOW)
     assert second.effects == ()

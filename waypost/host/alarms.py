@@ -9,6 +9,8 @@ from waypost.model.times import Now
 
 RECHECK = 1.0
 """Seconds after which a wall deadline is looked at again: the wall clock may be set at any time."""
+LONGEST_REST = 86_400.0
+"""Seconds that a thread waits at once; what a system takes as a timeout ends somewhere, deadlines don't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Alarms:
         waits = [alarm.wait(now) for alarm in (*self.mono[:1], *self.wall[:1])]
         if self.wall:
             waits.append(RECHECK)
-        return max(0.0, min(waits)) if waits else None
+        return min(max(0.0, min(waits)), LONGEST_REST) if waits else None
 
 
 def _mono(alarm: Alarm) -> float:

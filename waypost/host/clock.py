@@ -1,19 +1,30 @@
 """The host's clock: both times read together, and one thread that wakes whoever asked to be woken.
 
 ``ClockActor`` decides who is due; the timer thread only waits, on a queue, until there is something to look at. Wall
-deadlines are looked at again at least every second, so that a clock that is set forward, or back, is noticed.
+deadlines are looked at again at least every second, so what a clock that is set forward has passed is late by a second
+at most, and what a clock that is set back had reached waits until it is reached again: nothing is ever early.
+
+A jump is what the wall clock has gone since the last look and the monotonic one hasn't, where that is more than
+``JUMP``: the clock was set, or the machine slept. It is logged, once for the whole host. A host that was stopped
+(SIGSTOP) isn't one: both clocks go on.
 """
 
+import logging
 import queue
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from waypost.acting import Next, Ref, Tell
 from waypost.host.alarms import Alarm, Alarms
 from waypost.model.times import Now
 from waypost.shell import Shell, tell
+
+_log = logging.getLogger(__name__)
+
+JUMP = 2.0
+"""Seconds by which the two clocks may part between two looks before it is called a jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +39,37 @@ class Rest:
     seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Jumped:
+    """Effect: say that the wall clock was set by so many seconds; below 0: back."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Who is to be woken when, and when that was last looked at."""
+
+    alarms: Alarms = field(default_factory=Alarms)
+    looked: Now | None = None
+
+
 def read() -> Now:
     """Both clocks at this moment."""
     return Now(wall=time.time_ns() // 1_000_000, mono=time.monotonic())
 
 
-def advance(alarms: Alarms, message: Alarm | Elapsed, now: Now) -> Next[Alarms]:
+def jump(looked: Now | None, now: Now) -> float:
+    """Seconds by which the wall clock was set since then, or slept through; 0 where it is no more than ``JUMP``."""
+    if looked is None:
+        return 0.0
+    seconds = (now.wall - looked.wall) / 1000 - (now.mono - looked.mono)
+    return seconds if abs(seconds) > JUMP else 0.0
+
+
+def advance(state: Keeping, message: Alarm | Elapsed, now: Now) -> Next[Keeping]:
     """Wake who is due, and rest until the next deadline."""
+    alarms = state.alarms
     match message:
         case Alarm():
             resting, alarms = alarms.pause(now), alarms.add(message)
@@ -43,24 +78,28 @@ def advance(alarms: Alarms, message: Alarm | Elapsed, now: Now) -> Next[Alarms]:
         case _:
             assert_never(message)
     left, due = alarms.due(now)
-    wakes = tuple(Tell(alarm.ref, alarm.message) for alarm in due)
-    pause = left.pause(now)
+    effects: tuple[Jumped | Tell, ...] = tuple(Tell(alarm.ref, alarm.message) for alarm in due)
+    if seconds := jump(state.looked, now):
+        effects = (Jumped(seconds), *effects)
+    following, pause = Keeping(left, now), left.pause(now)
     if resting is not None and pause is not None and pause >= resting:
-        return Next(left, wakes)  # the rest that is under way ends no later
-    return Next(left, (*wakes, Rest(pause)))
+        return Next(following, effects)  # the rest that is under way ends no later
+    return Next(following, (*effects, Rest(pause)))
 
 
 class ClockActor(Shell):
     """Keeps the alarms. Use it through ``SystemClock``."""
 
     def __init__(self, clock: "SystemClock", parent: Ref | None = None) -> None:
-        super().__init__("clock", Alarms(), advance, clock=clock, parent=parent)
+        super().__init__("clock", Keeping(), advance, clock=clock, parent=parent)
         self._rests: queue.SimpleQueue[float | Elapsed | None] = queue.SimpleQueue()
         self._timer = threading.Thread(target=self._wait, name="timer", daemon=True)
 
     def perform(self, effect: Any) -> None:
-        """Pass a pause on to the timer thread."""
+        """Pass a pause on to the timer thread; say that the clock has jumped."""
         match effect:
+            case Jumped(seconds):
+                _log.warning("the wall clock jumped %s by %.1f s", "forward" if seconds > 0 else "back", abs(seconds))
             case Rest():
                 if self._timer.ident is None:
                     self._timer.start()
