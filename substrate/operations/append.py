@@ -18,12 +18,10 @@ from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.event_parts import SNAPSHOT
+from waypost.model.event_parts import LATEST, SNAPSHOT
 from waypost.model.ids import CallId, RunId, is_call_id, message_key
 from waypost.model.mail import sender_matches
 
-LATEST = 4_102_444_800_000
-"""Unix ms of the year 2100: a deadline beyond it is recorded as this."""
 _SHOWN = 3
 _TIMED = (ev.TimerSet, ev.SignalAwaited)
 _LIMITED = (ev.TimerSet, ev.TimerCancelled, ev.SignalAwaited, ev.RunResumed)

@@ -22,12 +22,13 @@ from substrate.messages import (
     Supervisor,
     WorkflowProcess,
 )
-from substrate.operations.append import LATEST
 from substrate.questions import answer
 from waypost.model import events as ev
 from waypost.model import run as fold
+from waypost.model.event_parts import LATEST
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
+from waypost.model.times import LONGEST
 from waypost.testing.desk import BOSS, Desk, Files, call, message
 
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
@@ -228,14 +229,15 @@ def test_nothing_follows_a_terminal_event() -> None:
 
 
 def test_deadlines_are_the_hosts_clock_plus_what_the_child_asked_for() -> None:
-    """The child sends durations; a sleep of a century is a deadline at the end of the calendar, not an error."""
+    """The child sends durations; one that no calendar holds is the calendar's end, and a century is a century."""
     desk, run = begun()
     desk.append(run, ev.TimerSet(call=call(1), timer="r1#1", delay=1.5, seen=1))
-    desk.append(run, ev.TimerSet(call=call(2), timer="r1#2", delay=3e9, seen=1))
+    desk.append(run, ev.TimerSet(call=call(2), timer="r1#2", delay=LONGEST, seen=1))
+    desk.append(run, ev.TimerSet(call=call(4), timer="r1#4", delay=1e15, seen=1))
     desk.append(run, ev.SignalAwaited(call=call(3), park="input", seen=1, timeout=60.0))
     ledger = fold.ledger(desk.index.known(run).run)
     assert ledger is not None
-    assert [timer.fire_at for timer in ledger.timers.values()] == [desk.wall + 1500, LATEST]
+    assert [timer.fire_at for timer in ledger.timers.values()] == [desk.wall + 1500, desk.wall + LONGEST * 1000, LATEST]
     assert ledger.waits[call(3)].timeout_at == desk.wall + 60_000
 
 

@@ -14,7 +14,9 @@ Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Call = Annotated[CallId, msgspec.Meta(max_length=512)]
 Text = Annotated[str, msgspec.Meta(max_length=262_144)]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
-Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=4_102_444_800_000)]
+LATEST = 253_402_300_799_999
+"""Unix ms of the last millisecond of the year 9999: no date can be written beyond it."""
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Origin = Literal["self", "supervisor-drain", "supervisor-operator", "hub-admin"]
 """Who asks for a run's end: its own code, a drain at its limit, the host's own user, an administrator."""
