@@ -10,6 +10,8 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ipc.deliveries import CredentialsUpdated as CredentialsUpdated  # noqa: PLC0414 - the same as below
+from ipc.deliveries import SourcesUpdated as SourcesUpdated  # noqa: PLC0414 - the same
 from ipc.ready import Count, Hex64, Text
 from ipc.ready import Message as Message  # noqa: PLC0414 - whoever wants messages finds all of them here
 from ipc.ready import Ready as Ready  # noqa: PLC0414 - the same
@@ -235,5 +237,7 @@ ToChild: TypeAlias = (
     | PauseResult
     | CancelResult
     | GrantsUpdated
+    | CredentialsUpdated
+    | SourcesUpdated
     | Shutdown
 )

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
         Misdeclared,
         NotReplayable,
         RunCancelled,
+        SecretRefused,
         SendRefused,
         StepError,
     )
+    from waypost.authoring.secrets import Secret, Source, secret, sources
     from waypost.authoring.steps import Step, cancelled, idempotency_key, progress, recycle
     from waypost.authoring.workflow import Workflow
     from waypost.model.errors import Invalid, WaypostError
@@ -38,7 +40,10 @@ _HOME = {
     "Misdeclared": "waypost.authoring.errors",
     "NotReplayable": "waypost.authoring.errors",
     "RunCancelled": "waypost.authoring.errors",
+    "Secret": "waypost.authoring.secrets",
+    "SecretRefused": "waypost.authoring.errors",
     "SendRefused": "waypost.authoring.errors",
+    "Source": "waypost.authoring.secrets",
     "Step": "waypost.authoring.steps",
     "StepError": "waypost.authoring.errors",
     "ValueNotStorable": "waypost.model.values",
@@ -52,9 +57,11 @@ _HOME = {
     "progress": "waypost.authoring.steps",
     "receive": "waypost.authoring.calls",
     "recycle": "waypost.authoring.steps",
+    "secret": "waypost.authoring.secrets",
     "send": "waypost.authoring.calls",
     "signal": "waypost.authoring.calls",
     "sleep": "waypost.authoring.calls",
+    "sources": "waypost.authoring.secrets",
 }
 
 __all__ = [
@@ -66,7 +73,10 @@ __all__ = [
     "Misdeclared",
     "NotReplayable",
     "RunCancelled",
+    "Secret",
+    "SecretRefused",
     "SendRefused",
+    "Source",
     "Step",
     "StepError",
     "ValueNotStorable",
@@ -80,9 +90,11 @@ __all__ = [
     "progress",
     "receive",
     "recycle",
+    "secret",
     "send",
     "signal",
     "sleep",
+    "sources",
 ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ipc.messages import BlobChunk, EventsCommitted, RunLog, ToChild
+from ipc.messages import BlobChunk, CredentialsUpdated, EventsCommitted, RunLog, ToChild
 
 BULK_UNDER_WAY = 2
 """Bulky frames handed over and not yet gone: one that leaves, one that is ready behind it."""
@@ -107,5 +107,7 @@ def _light(item: Item) -> int:
             return 0
         case EventsCommitted():
             return _ENVELOPE + sum(map(len, item.events))
+        case CredentialsUpdated():
+            return _ENVELOPE + sum(map(len, item.materials.values()))
         case _:
             return _ENVELOPE

@@ -36,7 +36,10 @@ def test_public_names() -> None:
         "Misdeclared",
         "NotReplayable",
         "RunCancelled",
+        "Secret",
+        "SecretRefused",
         "SendRefused",
+        "Source",
         "Step",
         "StepError",
         "ValueNotStorable",
@@ -50,9 +53,11 @@ def test_public_names() -> None:
         "progress",
         "receive",
         "recycle",
+        "secret",
         "send",
         "signal",
         "sleep",
+        "sources",
     ]
     assert all(getattr(waypost, name) for name in waypost.__all__)
     assert set(waypost.__all__) <= set(dir(waypost))

@@ -41,6 +41,14 @@ class SendRefused(AuthoringError):
         self.reason = reason
 
 
+class SecretRefused(AuthoringError):
+    """The step may not have what it asked for; nothing was given. ``handle``: of the credential, or empty."""
+
+    def __init__(self, handle: str, why: str, *, hint: str = "") -> None:
+        super().__init__(f"{why}; {hint}" if hint else why, hint=hint)
+        self.handle = handle
+
+
 class BadSignal(AuthoringError):
     """A signal's payload isn't of the type that the workflow waits for; ``name`` and ``why`` say which, and where."""
 

@@ -40,17 +40,26 @@ def _nobody(_reason: str) -> None:
     """Who would renew a process that is no child."""
 
 
+def _no_secret(handle: str) -> str:
+    from waypost.authoring.errors import SecretRefused
+
+    raise SecretRefused(handle, f"{handle!r:.80} wasn't given to this process")
+
+
 class InStep(msgspec.Struct, frozen=True):
     """The body of one try of a step.
 
     ``key``: its idempotency key, 64 hex digits; ``report`` takes a line of progress; ``recall`` says when to stop;
-    ``renew`` takes why the process wants a successor.
+    ``renew`` takes why the process wants a successor; ``secret`` gives the credential of a handle, as text, or raises
+    SecretRefused; ``sources`` gives structs with the fields of ``waypost.authoring.secrets.Source``.
     """
 
     key: str
     report: Callable[[str], None]
     recall: Recall = msgspec.field(default_factory=Recall)
     renew: Callable[[str], None] = _nobody
+    secret: Callable[[str], str] = _no_secret
+    sources: Callable[[], tuple[Any, ...]] = tuple  # of structs; the wire's, which nothing here may know
 
 
 class Nowhere(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from waypost.authoring.scope import InStep, Recall, enter
 from waypost.child import faults
 from waypost.child.effects import Body, BodyEnd, Completed, Errored
 from waypost.child.mailbox import BodyEnded, Mailbox, Reported, Wearied
+from waypost.child.vault import Vault
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
 
@@ -29,9 +30,10 @@ THREADS = 64
 class Bodies:
     """The bodies of one child; how they end goes into the mailbox."""
 
-    def __init__(self, mailbox: Mailbox, limits: Limits) -> None:
+    def __init__(self, mailbox: Mailbox, limits: Limits, vault: Vault | None = None) -> None:
         self._mailbox = mailbox
         self._limits = limits
+        self._vault = vault or Vault()
         self._pool: ThreadPoolExecutor | None = None
         self._loop: AsyncBodies | None = None
         self._recalls: dict[tuple[RunId, CallId], Recall] = {}
@@ -42,11 +44,14 @@ class Bodies:
         context = Context()  # not the caller's: a step is in no run, and sees no other step's settings
         name, recall = (run, body.step.call), Recall()
         self._recalls[name] = recall
+        vault, step = self._vault, body.step.request.spec.name
         scope = InStep(
             body.key,
-            lambda text: self._mailbox.put(Reported(run, body.step.call, text)),
+            lambda text: self._mailbox.put(Reported(run, body.step.call, vault.hidden(text))),
             recall,
-            lambda reason: self._mailbox.put(Wearied(reason)),
+            lambda reason: self._mailbox.put(Wearied(vault.hidden(reason))),
+            lambda handle: vault.secret(step, handle),
+            vault.sources,
         )
         context.run(enter, scope)
         if body.step.request.spec.asynchronous:
@@ -109,7 +114,7 @@ class Bodies:
                 _go_on(recall)
                 value: object = await request.spec.function(*request.args, **request.kwargs)
             except BaseException as error:  # noqa: BLE001 - SystemExit of a step must not end the loop of all
-                end: BodyEnd = _errored(error, request)
+                end: BodyEnd = self._errored(error, request)
             else:
                 end = self._ended(request, lambda: value)
             self._mailbox.put(BodyEnded(run, body.step, end))
@@ -118,15 +123,17 @@ class Bodies:
 
     def _ended(self, request: CallStep, call: Callable[[], object]) -> BodyEnd:
         try:
-            return Completed(request.spec.codec.store(call(), limit=self._limits.value).raw)
+            raw = request.spec.codec.store(call(), limit=self._limits.value).raw
+            self._vault.check(raw)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a step is a failed step
-            return _errored(error, request)
+            return self._errored(error, request)
+        return Completed(raw)
+
+    def _errored(self, error: BaseException, request: CallStep) -> Errored:
+        fault = self._vault.hidden_fault(faults.of_step(error, request.spec))
+        return Errored(fault, faults.is_answer(error, request.spec))
 
 
 def _go_on(recall: Recall) -> None:
     if recall.said:
         raise RunCancelled("the run was cancelled before this step began")
-
-
-def _errored(error: BaseException, request: CallStep) -> Errored:
-    return Errored(faults.of_step(error, request.spec), faults.is_answer(error, request.spec))

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from waypost.authoring.errors import StepError
+from waypost.authoring.errors import SecretRefused, StepError
 from waypost.authoring.requests import StepSpec
 from waypost.model.events import Fault
 from waypost.model.values import Codec, ValueNotStorable
@@ -57,8 +57,8 @@ def rebuilt(fault: Fault, spec: StepSpec) -> Exception:
 
 
 def is_answer(error: BaseException, spec: StepSpec) -> bool:
-    """Whether trying again is pointless: the step declares this type, or returned what can't be stored."""
-    return isinstance(error, (*spec.raises, ValueNotStorable))
+    """Whether trying again is pointless: the step declares this type, returned what can't be stored, or may not."""
+    return isinstance(error, (*spec.raises, ValueNotStorable, SecretRefused))
 
 
 def _fault(error: BaseException, *, args: Raw | UnsetType = UNSET, step: str = "") -> Fault:

@@ -22,6 +22,7 @@ from ipc.messages import (
     BlobStored,
     CancelRequest,
     CancelResult,
+    CredentialsUpdated,
     EventsCommitted,
     GrantsUpdated,
     OutboundMessage,
@@ -35,6 +36,7 @@ from ipc.messages import (
     RunLogCredit,
     RunStart,
     Shutdown,
+    SourcesUpdated,
     ToChild,
 )
 from waypost.authoring.requests import Send
@@ -46,6 +48,7 @@ from waypost.child.errors import HostBroke
 from waypost.child.keeping import Keeping
 from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded, Wearied
 from waypost.child.program import Program, Turn
+from waypost.child.vault import Vault
 from waypost.child.wire import Answer, Heard, Make, Wire, optional
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
@@ -72,13 +75,21 @@ class Runtime:
     """All runs of one child. ``workflow`` is None where the user's file didn't load: then every run is left alone."""
 
     def __init__(
-        self, workflow: Workflow | None, *, wire: Wire, bodies: Bodies, mailbox: Mailbox, limits: Limits
+        self,
+        workflow: Workflow | None,
+        *,
+        wire: Wire,
+        bodies: Bodies,
+        mailbox: Mailbox,
+        limits: Limits,
+        vault: Vault | None = None,
     ) -> None:
         self._workflow = workflow
         self._wire = wire
         self._bodies = bodies
         self._mailbox = mailbox
         self._limits = limits
+        self._vault = vault or Vault()
         self._keeping = Keeping(limits.unreferenced_blobs)
         self._drives: dict[RunId, Drive] = {}
         self._touched: dict[RunId, Drive] = {}
@@ -138,6 +149,8 @@ class Runtime:
         match message:
             case GrantsUpdated():
                 self._grants[message.run] = message.sha256
+            case CredentialsUpdated() | SourcesUpdated():
+                self._vault.take(message)
             case RunStart():
                 self._start(message)
             case RunLog() | RunLive() | EventsCommitted():

@@ -21,6 +21,7 @@ from waypost.child.arguments import Options
 from waypost.child.bodies import Bodies
 from waypost.child.mailbox import Mailbox
 from waypost.child.runtime import Runtime
+from waypost.child.vault import Vault
 from waypost.child.wire import Wire, listen
 from waypost.model.limits import DEFAULT, Limits
 
@@ -34,7 +35,9 @@ def serve(workflow: Workflow | None, options: Options, anchors: Anchors, key: Se
     wire = Wire(CONTROL_FD, EVENTS_FD, control_sender=sender, events_sender=events.Sender(key, anchors.channel_id))
     receiver = control.Receiver(anchors.host_key, anchors.channel_id, Direction.DOWN, parse=to_child)
     limits = _limits(options)
-    runtime = Runtime(workflow, wire=wire, bodies=Bodies(mailbox, limits), mailbox=mailbox, limits=limits)
+    vault = Vault(anchors.deployment)
+    bodies = Bodies(mailbox, limits, vault)
+    runtime = Runtime(workflow, wire=wire, bodies=bodies, mailbox=mailbox, limits=limits, vault=vault)
     threading.Thread(target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True).start()
     _warm_up()
     leaving = runtime.serve()

@@ -1,0 +1,101 @@
+"""Delivered values out of texts that leave: error texts, progress, what a child prints.
+
+Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text
+or a repr, whole; not in base64, reversed or in pieces. One of fewer than ``LEAST`` bytes isn't looked for, because it
+would be found everywhere.
+
+Pure, but for `Stream`, which keeps the end of what came.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+LEAST = 8
+"""Bytes of the shortest value that is looked for."""
+KEPT = 64
+"""Values that stay hidden after they were replaced: what they opened may still be open."""
+
+
+class Mask:
+    """The values of some handles, to be found and hidden. It never changes: ``learned`` gives another one."""
+
+    __slots__ = ("_known", "_names", "_pattern", "_plain")
+
+    def __init__(self, known: Iterable[tuple[str, bytes]] = ()) -> None:
+        self._known = tuple(dict.fromkeys((name, value) for name, value in known if len(value) >= LEAST))[-KEPT:]
+        self._names = {form: name for name, value in self._known for form in _forms(value)}
+        # The longest first: one value may be the beginning of another one.
+        self._plain = tuple(sorted(self._names, key=len, reverse=True))
+        self._pattern = re.compile(b"|".join(map(re.escape, self._plain))) if self._plain else None
+
+    def __repr__(self) -> str:
+        return f"Mask({len(self._known)} values)"
+
+    def learned(self, materials: Mapping[str, bytes]) -> "Mask":
+        """A mask that hides these, too."""
+        return Mask((*(pair for pair in self._known if pair[1] not in materials.values()), *materials.items()))
+
+    def found(self, data: bytes) -> str:
+        """The handle of a value that occurs in the data; empty where none does."""
+        match = self._pattern.search(data) if self._pattern is not None else None
+        return "" if match is None else self._names[match[0]]
+
+    def hidden(self, data: bytes) -> bytes:
+        """The data, with the handle's name in the place of each value."""
+        if self._pattern is None:
+            return data
+        return self._pattern.sub(lambda match: f"[secret {self._names[match[0]]}]".encode(), data)
+
+    def hidden_text(self, text: str) -> str:
+        """The same of a text."""
+        if self._pattern is None:
+            return text
+        return self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def settled(self, data: bytes) -> int:
+        """How many bytes from the beginning can be judged by now: what follows may still become a value."""
+        if self._pattern is None:
+            return len(data)
+        cut = len(data) - max(_overlap(data, form) for form in self._plain)
+        return next((m.start() for m in self._pattern.finditer(data) if m.start() < cut < m.end()), cut)
+
+
+NOTHING = Mask()
+
+
+class Stream:
+    """A stream of bytes that comes in pieces: a value that is cut in two is hidden all the same."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, data: bytes, mask: Mask) -> bytes:
+        """What may be shown by now; an empty piece is the end, and lets all of it go."""
+        whole = self._held + data
+        if not data:
+            self._held = b""
+            return mask.hidden(whole)
+        cut = mask.settled(whole)
+        self._held = whole[cut:]
+        return mask.hidden(whole[:cut])
+
+
+def _forms(value: bytes) -> tuple[bytes, ...]:
+    """As it is, and as JSON writes it."""
+    try:
+        written = msgspec.json.encode(value.decode())[1:-1]
+    except UnicodeDecodeError:
+        return (value,)
+    return (value,) if written == value else (value, written)
+
+
+def _overlap(data: bytes, form: bytes) -> int:
+    """The longest end of the data that is a beginning of the form, but not all of it."""
+    start = max(0, len(data) - len(form) + 1)
+    while (at := data.find(form[:1], start)) >= 0:
+        if form.startswith(data[at:]):
+            return len(data) - at
+        start = at + 1
+    return 0

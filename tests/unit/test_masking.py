@@ -1,0 +1,81 @@
+"""Values that were delivered, found and hidden in what leaves."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipc.masking import KEPT, LEAST, NOTHING, Stream
+
+TOKEN = b'gh"p_A1\nb2/c3'
+MASK = NOTHING.learned({"github": TOKEN, "db": b"correct horse", "db2": b"correct horse battery", "e": b"erect hor"})
+
+
+def test_a_value_is_replaced_by_the_name_of_its_handle() -> None:
+    """Whoever reads it must still know what stood there."""
+    assert MASK.hidden(b"Bearer " + TOKEN + b"!") == b"Bearer [secret github]!"
+    assert MASK.hidden_text("user:correct horse@db") == "user:[secret db]@db"
+
+
+def test_a_value_is_found_as_json_writes_it_too() -> None:
+    """Results and args of errors are JSON by the time that they are looked at."""
+    assert MASK.found(json.dumps({"t": TOKEN.decode()}).encode()) == "github"
+    assert MASK.found(b'{"t":"nothing"}') == ""
+
+
+def test_a_value_that_begins_another_one_leaves_nothing_of_the_longer_one() -> None:
+    """The rest of it would be a good part of a secret."""
+    both = NOTHING.learned({"short": b"12345678", "long": b"12345678-and-more"})
+    assert both.hidden(b"12345678-and-more 12345678") == b"[secret long] [secret short]"
+
+
+def test_a_value_of_a_few_bytes_is_not_looked_for() -> None:
+    """A PIN would be found in every number; the page of credentials says so."""
+    assert NOTHING.learned({"pin": b"1" * (LEAST - 1)}).hidden(b"1" * 20) == b"1" * 20
+
+
+def test_a_value_that_was_replaced_stays_hidden_and_not_for_ever() -> None:
+    """It may still be valid; memory must not grow with every rotation all the same."""
+    mask = MASK
+    for each in range(KEPT):
+        mask = mask.learned({"github": b"value-%06d" % each})
+    assert mask.found(b"value-%06d" % (KEPT - 1)) == "github"
+    assert mask.found(b"value-000000") == "github"
+    assert not mask.found(TOKEN)
+
+
+def test_no_repr_shows_a_value() -> None:
+    """It may stand in a traceback of ours."""
+    assert repr(MASK) == "Mask(4 values)"
+
+
+def test_text_with_a_lone_surrogate_stays_what_it_is() -> None:
+    """The text of an error may have one; hiding must not raise in place of it."""
+    assert MASK.hidden_text("a\udc80 correct horse") == "a\udc80 [secret db]"
+
+
+@given(
+    st.lists(
+        st.sampled_from([TOKEN, TOKEN[:5], TOKEN[5:], b"correct ", b"horse", b" battery", b"rect hor", b"\n"]),
+        max_size=8,
+    ),
+    st.data(),
+)
+def test_a_stream_hides_a_value_however_it_is_cut(parts: list[bytes], data: st.DataObject) -> None:
+    """A pipe cuts anywhere; the sum of what is shown is what would be shown of the whole."""
+    whole = b"".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
+    stream, shown = Stream(), b""
+    for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        if begin < end:
+            shown += stream.feed(whole[begin:end], MASK)
+    shown += stream.feed(b"", MASK)
+    assert shown == MASK.hidden(whole)
+
+
+@pytest.mark.parametrize("tail", [b"", b"corre", TOKEN[:1]])
+def test_a_stream_lets_go_of_all_it_has_at_its_end(tail: bytes) -> None:
+    """The last words of a child that died are the ones that somebody reads."""
+    stream = Stream()
+    assert stream.feed(b"last words: " + tail, MASK) + stream.feed(b"", MASK) == b"last words: " + tail

@@ -1,0 +1,90 @@
+"""What this child was trusted with: credentials by handle, which step may read which, and the model sources.
+
+Read by the threads of step bodies, replaced as a whole by the workflow's thread: whoever reads sees one delivery, never
+parts of two. Of two deliveries the one with the higher serial holds, in whichever order they come.
+
+Promise: what isn't granted to a step isn't given to it here, although only the host's word counts (it delivers what
+some step of the deployment may read, and nothing else); and a value that was delivered leaves in no result, no error
+and no progress, as far as `ipc.masking` can tell.
+"""
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ipc.deliveries import CredentialsUpdated, Source, SourcesUpdated
+from ipc.masking import NOTHING
+from waypost.authoring.errors import SecretRefused
+from waypost.model.errors import Invalid
+from waypost.model.events import Fault
+from waypost.model.grants import handle as checked
+from waypost.model.values import ValueNotStorable
+
+_NO_CREDENTIALS = CredentialsUpdated(serial=0, bindings={}, materials={})
+_NO_SOURCES = SourcesUpdated(serial=0, sources=())
+
+
+class Vault:
+    """The one of a child; ``deployment`` is for its words."""
+
+    def __init__(self, deployment: str = "") -> None:
+        self._deployment = deployment
+        self._credentials = _NO_CREDENTIALS
+        self._sources = _NO_SOURCES
+        self._mask = NOTHING
+
+    def take(self, delivery: CredentialsUpdated | SourcesUpdated) -> None:
+        """Keep a delivery, unless a newer one is here."""
+        match delivery:
+            case SourcesUpdated() if delivery.serial > self._sources.serial:
+                self._sources = delivery
+            case CredentialsUpdated() if delivery.serial > self._credentials.serial:
+                # First what hides them: a step may read them the moment that they are here.
+                self._mask = self._mask.learned(delivery.materials)
+                self._credentials = delivery
+            case _:
+                pass
+
+    def secret(self, step: str, handle: str) -> str:
+        """The credential of a handle, for a step. Raises SecretRefused."""
+        try:
+            checked(handle)
+        except Invalid:
+            # Not repeated: what somebody takes for a handle may be the secret itself.
+            raise SecretRefused("", "that is no handle of a credential") from None
+        held = self._credentials
+        if handle not in held.bindings.get(step, ()):
+            grant = f"waypost grants set {self._deployment} {step} --secret {handle}"
+            raise SecretRefused(handle, f"step {step} may not read the secret {handle}", hint=f"`{grant}` lets it")
+        value = held.materials.get(handle)
+        if value is None:
+            raise SecretRefused(handle, f"the secret {handle} wasn't delivered", hint="`waypost credentials list`")
+        return value.decode()
+
+    def sources(self) -> tuple[Source, ...]:
+        """The model sources, the default first."""
+        return self._sources.sources
+
+    # --- what leaves -----------------------------------------------------------------------------------------------
+
+    def check(self, raw: bytes) -> None:
+        """Refuse a result that has a delivered value in it. Raises ValueNotStorable."""
+        found = self._mask.found(raw)
+        if found:
+            raise ValueNotStorable("$", f"holds the secret {found}, which would be kept in the history for ever")
+
+    def hidden(self, text: str) -> str:
+        """A line of progress, without delivered values."""
+        return self._mask.hidden_text(text)
+
+    def hidden_fault(self, fault: Fault) -> Fault:
+        """What a step raised, without delivered values; args that have one go as a whole."""
+        if self._mask is NOTHING:
+            return fault
+        leaks = isinstance(fault.args, Raw) and bool(self._mask.found(bytes(fault.args)))
+        return msgspec.structs.replace(
+            fault,
+            type=self._mask.hidden_text(fault.type),
+            message=self._mask.hidden_text(fault.message),
+            traceback=self._mask.hidden_text(fault.traceback),
+            args=UNSET if leaks else fault.args,
+        )
