@@ -5,14 +5,16 @@ at any time, and each card in it says of which directory's id it speaks (``cards
 ``runs/`` and ``sealed/`` up to which it goes; ``covering`` brings it up to a tree, or builds it again. Only the
 repository's writer writes it, and only of what is durable; a reader opens it as it lies there and changes nothing.
 
-In the file: for each run its card and its thread, of each message the run that it belongs to (the key is SHA-256 of its
-id), each open deadline, and the stamp. ``ahead_*`` is set while cards of a newer state are being written; ``place`` is
-the file's inode: a copy has another one. What was copied while a host wrote may be torn in ways that no page shows (a
-deadline without its run, a run without its mail), so a copy is built again whenever it was made.
+In the file: for each run its card, its thread, and while it is live the kinds of what it waits on; of each message the
+run that it belongs to (the key is SHA-256 of its id), each open deadline, and the stamp. ``ahead_*`` is set while cards
+of a newer state are being written; ``place`` is the file's inode: a copy has another one. What was copied while a host
+wrote may be torn in ways that no page shows (a deadline without its run, a run without its mail), so a copy is built
+again whenever it was made.
 """
 
 import heapq
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,10 +29,11 @@ from substrate.runlog import Known
 from waypost.model import run as fold
 from waypost.model.deadlines import Deadline, deadlines
 from waypost.model.ids import CallId, RunId, run_ordinal
+from waypost.model.waiting import kinds_of
 
 T = TypeVar("T")
 
-FORMAT = "3"
+FORMAT = "4"
 """Another number makes every older file be built again."""
 DRIVEN, QUIET, OVER, SEALED = range(4)
 """Stages of a run: the code has something to do; it is parked or paused; it has ended; it is sealed."""
@@ -39,7 +42,9 @@ _CHECKPOINT_PAGES = 256
 """After which SQLite moves its log into the file: 1 MiB, some milliseconds."""
 _TABLES = """
 create table if not exists run(
-    ordinal integer primary key, id text not null, stage integer not null, root text, card blob not null);
+    ordinal integer primary key, id text not null, stage integer not null, root text, card blob not null,
+    waits text);
+create index if not exists live on run(waits) where waits is not null;
 create index if not exists thread on run(root, ordinal) where root is not null;
 create index if not exists unsettled on run(stage, ordinal) where stage in (0, 2);
 create table if not exists mail(key blob primary key, run integer not null) without rowid;
@@ -175,6 +180,33 @@ class DerivedFile:
         here = (Deadline(at, RunId(run), CallId(call), timer) for at, run, call, timer in rows if run not in but)
         return heapq.merge(here, sorted(each for each in more if after is None or each > after))
 
+    def waiting(self, but: Iterable[RunId]) -> Counter[str]:
+        """How many live runs wait on what (the kinds in one word each, blanks between), without those in ``but``."""
+
+        def count() -> Counter[str]:
+            found = Counter[str](
+                dict(self._base.execute("select waits, count(*) from run where waits is not null group by waits"))
+            )
+            for run in but:
+                found.subtract(
+                    self._base.execute("select waits from run where ordinal = ?", (run_ordinal(run),)).fetchone() or ()
+                )
+            return found
+
+        return self._do(count)
+
+    def open_deadlines(self, but: Iterable[RunId]) -> int:
+        """How many deadlines of runs are open, without those of the runs in ``but``."""
+
+        def count() -> int:
+            (every,) = self._base.execute("select count(*) from deadline").fetchone()
+            theirs = (
+                self._base.execute("select count(*) from deadline where run = ?", (run,)).fetchone()[0] for run in but
+            )
+            return int(every - sum(theirs))
+
+        return self._do(count)
+
     def stamped(self) -> Stamp | None:
         """Up to where it goes; None for a file that never was finished, and for a copy of another one."""
         found = self._do(
@@ -214,8 +246,8 @@ class DerivedFile:
         ordinal = run_ordinal(card.run)
         root = None if row.root == card.run else row.root
         execute(
-            "insert or replace into run values(?, ?, ?, ?, ?)",
-            (ordinal, card.run, _stage(known), root, cards.encode(card)),
+            "insert or replace into run values(?, ?, ?, ?, ?, ?)",
+            (ordinal, card.run, _stage(known), root, cards.encode(card), _waits(known)),
         )
         if not self._fresh:
             execute("delete from deadline where run = ?", (card.run,))
@@ -283,6 +315,12 @@ def remove(path: Path) -> None:
     """Remove a file of this kind with all that SQLite lays beside it."""
     for name in ("", "-wal", "-shm"):
         path.with_name(path.name + name).unlink(missing_ok=True)
+
+
+def _waits(known: Known | None) -> str | None:
+    if known is None or isinstance(known.run, fold.Absent | fold.Ended):
+        return None
+    return " ".join(kinds_of(known.run))
 
 
 def _stage(known: Known | None) -> int:

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import msgspec
 import pykka
 
+from substrate.census import Census, ReadCensus
+from substrate.granting import ChangeGrants, GrantsChanged, InForce, ReadGrants
 from substrate.held_mail import Kept, ReadHold, ReadRejected, RejectedPage, RejectHeld, ReleaseHeld
 from substrate.requests import (
     Accepted,
@@ -94,6 +96,8 @@ __all__ = [
     "BeginGeneration",
     "Cancel",
     "CancelTaken",
+    "ChangeGrants",
+    "Census",
     "Claim",
     "Claimed",
     "Committed",
@@ -107,10 +111,12 @@ __all__ = [
     "Flush",
     "FoldAway",
     "GenerationBegun",
+    "GrantsChanged",
     "Held",
     "HoldDeployment",
     "Hub",
     "Idle",
+    "InForce",
     "Interrupt",
     "Interrupted",
     "Kept",
@@ -134,7 +140,9 @@ __all__ = [
     "Queued",
     "ReadApprovals",
     "ReadBlob",
+    "ReadCensus",
     "ReadDeadlines",
+    "ReadGrants",
     "ReadHold",
     "ReadLive",
     "ReadLog",

@@ -5,13 +5,15 @@ Pure over the index; nothing is written. Asked of the SubstrateActor they are an
 
 import itertools
 from collections.abc import Iterable
-from typing import TypeAlias, assert_never, overload
+from typing import TypeAlias, assert_never, cast, overload
 
 from substrate import asking, kept, layout, runlog
+from substrate.census import Kinds
 from substrate.index import Index
 from substrate.listing import list_runs
 from substrate.messages import (
     Approvals,
+    Census,
     Deadlines,
     Kept,
     LiveRuns,
@@ -20,6 +22,7 @@ from substrate.messages import (
     Question,
     ReadApprovals,
     ReadBlob,
+    ReadCensus,
     ReadDeadlines,
     ReadHold,
     ReadLive,
@@ -39,10 +42,19 @@ from waypost.model import run as fold
 from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 
-READING = (ReadLog, ReadBlob, ReadRuns, ReadDeadlines, ReadHold, ReadRejected, ReadApprovals, ReadLive)
+READING = (ReadLog, ReadBlob, ReadRuns, ReadDeadlines, ReadHold, ReadRejected, ReadApprovals, ReadLive, ReadCensus)
 """Questions that are answered at once, from what is visible."""
 Value: TypeAlias = (
-    LogPage | bytes | Deadlines | tuple[RunLine, ...] | tuple[Kept, ...] | RejectedPage | Approvals | LiveRuns | None
+    LogPage
+    | bytes
+    | Deadlines
+    | tuple[RunLine, ...]
+    | tuple[Kept, ...]
+    | RejectedPage
+    | Approvals
+    | LiveRuns
+    | Census
+    | None
 )
 
 
@@ -57,8 +69,12 @@ def answer(index: Index, question: ReadHold) -> tuple[Kept, ...]: ...
 @overload
 def answer(index: Index, question: ReadRejected) -> RejectedPage: ...
 @overload
+def answer(index: Index, question: ReadDeadlines) -> Deadlines: ...
+@overload
+def answer(index: Index, question: ReadCensus) -> Census: ...
+@overload
 def answer(index: Index, question: Question) -> Value | Refused: ...
-def answer(index: Index, question: Question) -> Value | Refused:  # noqa: PLR0911 - a table
+def answer(index: Index, question: Question) -> Value | Refused:  # noqa: C901, PLR0911 - a table
     """The value of a question, or Refused. Raises Damaged where a log can't be read."""
     match question:
         case ReadLog():
@@ -75,6 +91,8 @@ def answer(index: Index, question: Question) -> Value | Refused:  # noqa: PLR091
             return read_approvals(index, question)
         case ReadLive():
             return read_live(index, question)
+        case ReadCensus():
+            return read_census(index)
         case ReadDeadlines():
             return read_deadlines(index, question)
         case ReadSealed():
@@ -130,6 +148,25 @@ def read_live(index: Index, question: ReadLive) -> LiveRuns:
     """The runs that haven't ended."""
     rests = (run for run in index.runs.unended(0) if isinstance(index.known(run).run, fold.Parked | fold.Paused))
     return LiveRuns(index.runs.driven(), sum(1 for _ in itertools.islice(rests, question.limit)))
+
+
+def read_census(index: Index) -> Census:
+    """What there is, counted."""
+    soonest = next(index.runs.deadlines(None), None)
+    return Census(
+        waiting=tuple((_kinds(words), count) for words, count in sorted(index.runs.waiting().items())),
+        queued=len(index.queue),
+        on_hold=len(index.on_hold),
+        rejected=index.state.rejected,
+        outbox=len(index.outbox),
+        deadlines=index.runs.open_deadlines(),
+        next=None if soonest is None else soonest.fire_at,
+    )
+
+
+def _kinds(words: str) -> Kinds:
+    # The index has them from ``kinds_of``, as text.
+    return cast("Kinds", tuple(words.split()))
 
 
 def starting(items: Iterable[Item]) -> dict[RunId, Entry]:

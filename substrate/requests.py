@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from substrate.census import ReadCensus
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
 from waypost.model.attempts import Consequence
@@ -370,5 +371,14 @@ class ReadSealed:
 
 
 Question: TypeAlias = (
-    ReadLog | ReadBlob | ReadRuns | ReadDeadlines | ReadHold | ReadRejected | ReadSealed | ReadApprovals | ReadLive
+    ReadLog
+    | ReadBlob
+    | ReadRuns
+    | ReadDeadlines
+    | ReadHold
+    | ReadRejected
+    | ReadSealed
+    | ReadApprovals
+    | ReadLive
+    | ReadCensus
 )

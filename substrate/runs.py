@@ -8,7 +8,7 @@ are the folds of a bounded number of runs.
 import dataclasses
 import heapq
 import itertools
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from substrate.runlog import ABSENT, Known, Rooted, Summary
 from waypost.model import run as fold
 from waypost.model.deadlines import Deadline, deadlines
 from waypost.model.ids import RunId, is_run_id, run_ordinal
+from waypost.model.waiting import kinds_of
 
 _PORTION = 64
 """Runs that are written into the derived index at once: some 3 ms."""
@@ -110,10 +111,24 @@ class Runs:
 
     def deadlines(self, after: Deadline | None) -> Iterator[Deadline]:
         """The open deadlines of all runs in the order of firing, from the first one behind ``after``."""
-        fresh = {**{run: each.known for run, each in self._settling.items()}, **self._touched}
+        fresh = self._fresh()
         return self._derived.deadlines(
             after, fresh, (each for known in fresh.values() for each in deadlines(known.run))
         )
+
+    def waiting(self) -> Counter[str]:
+        """How many live runs wait on what: the kinds in one word each, blanks between."""
+        fresh = self._fresh()
+        found = self._derived.waiting(fresh)
+        for known in fresh.values():
+            if not isinstance(known.run, fold.Absent | fold.Ended):
+                found[" ".join(kinds_of(known.run))] += 1
+        return +found
+
+    def open_deadlines(self) -> int:
+        """How many deadlines are open."""
+        fresh = self._fresh()
+        return self._derived.open_deadlines(fresh) + sum(len(deadlines(known.run)) for known in fresh.values())
 
     def newest(self) -> RunId | None:
         """The newest run in the index."""
@@ -129,6 +144,10 @@ class Runs:
         if known is not None:
             return line_of(run, known, self._subject(arrival_of(known)))
         return told_line(self._tree, run, self._derived.card(run), self._subject)
+
+    def _fresh(self) -> dict[RunId, Known]:
+        """The runs of which the index may know another state."""
+        return {**{run: each.known for run, each in self._settling.items()}, **self._touched}
 
     # --- what changes ------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from substrate.derived import FORMAT, CardsOfAFile, DerivedFile, Row, Stamp
 from substrate.errors import DerivedFailed
 from substrate.index import Index
 from substrate.keys import SigningKey
-from substrate.messages import Pause, ReadRuns
+from substrate.messages import Pause, ReadCensus, ReadRuns
 from substrate.questions import answer
 from substrate.store import Store
 from waypost.model import events as ev
@@ -96,6 +96,7 @@ def told(tree: Store, index: Index) -> list[Any]:  # Any: answers of every kind,
     runs = [*runlog.run_ids(tree), *runlog.run_ids(tree, layout.SEALED)]
     return [
         answer(index, ReadRuns(limit=100)),
+        answer(index, ReadCensus()),
         [(run, index.known(run), index.standing(run), index.threads.root(run)) for run in runs],
         index.runs.driven(),
         list(index.runs.deadlines(None)),

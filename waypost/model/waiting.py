@@ -33,6 +33,11 @@ class Waiting:
     deadline: int | None
 
 
+def kinds_of(run: Run) -> tuple[Kind, ...]:
+    """The kinds of what the run waits on, each once, oldest first."""
+    return tuple(dict.fromkeys(wait.kind for wait in waiting_on(run)))
+
+
 def waiting_on(run: Run) -> tuple[Waiting, ...]:
     """What the run waits on, oldest first; empty only for a run that has ended."""
     match run:
