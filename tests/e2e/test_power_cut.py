@@ -94,9 +94,9 @@ def cut(here: Scene, undisturbed: dict[str, dict[str, object]], flush: int | str
         there.check(undisturbed, played)
 
 
-@pytest.mark.parametrize("part", range(0, 6, 2))
+@pytest.mark.parametrize("part", [2])
 def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undisturbed, part: int) -> None:
-    """Persist, then act: and what is left goes on to the same end. A random flush of every other sixth of the play."""
+    """Persist, then act: and what is left goes on to the same end. A random flush; the torture cuts in each one."""
     length = undisturbed.flushes // 6
     cut(scene("cut"), undisturbed.outcomes, part * length + random.Random(part).randint(1, length))
 

@@ -44,7 +44,7 @@ LIMITS = replace(DEFAULT, seal_bytes=64 * 1024, folds=FOLDS)
 SETTINGS = Settings(deployment="expenses", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
 CHILD = WorkflowProcess(Generation(1))
-LIVES = 120
+LIVES = 60
 
 
 class Host:

@@ -244,7 +244,7 @@ def points(template: Path, folder: Path) -> tuple[int, int]:
     return opened, disk.points
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.torture) for part in (1, 2, 3))])
 def test_a_death_at_any_point_leaves_each_run_whole_and_is_made_up_for(
     template: Path, tmp_path: Path, part: int
 ) -> None:

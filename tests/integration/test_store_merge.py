@@ -228,7 +228,7 @@ def test_no_death_at_all_in_a_merge_or_its_recovery_loses_anything(template: Pat
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_an_error_in_a_merge_harms_nobody(template: Path, tmp_path: Path, error: int) -> None:
     """The merge is given up, the store writes on, and the next start merges again."""
-    fail_in_merges(template, tmp_path, error, 4)
+    fail_in_merges(template, tmp_path, error, 11)
 
 
 @pytest.mark.torture

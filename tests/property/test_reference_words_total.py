@@ -66,7 +66,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), FIELDS), max_size=12))
 def test_every_event_has_one_of_ours(theirs: list[tuple[str, dict[str, Any]]]) -> None:
     """Up to the run's end; each of them carries the hash of what it was made of, what only bridges doesn't."""

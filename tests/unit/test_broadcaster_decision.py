@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from actors.logic.terminal import HELD_PROGRESS, RESTING, Show, State, advance
+from actors.logic import terminal
+from actors.logic.terminal import HELD_PROGRESS, Show, State, advance
 from actors.messages import ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
 from substrate.messages import (
     Append,
@@ -307,11 +308,12 @@ def test_progress_of_an_unknown_run_is_dropped():
     assert not bench.state.held
 
 
-def test_runs_that_rest_are_forgotten_but_for_the_last_ones():
+def test_runs_that_rest_are_forgotten_but_for_the_last_ones(monkeypatch):
     """A hundred thousand parked runs cost nothing; one that is woken is followed as before."""
+    monkeypatch.setattr(terminal, "RESTING", 16)
     bench = Bench()
     runs: list[RunId] = []
-    for number in range(1, RESTING + 4):
+    for number in range(1, terminal.RESTING + 4):
         bench.do(Enqueue(f"Message-ID: <m{number}@x>\r\nFrom: a@example.com\r\n\r\n".encode()))
         bench.do(Claim(number))
         runs.append(bench.paper.submit(TakeUp(arrival=number, start=START)).value)  # type: ignore[union-attr]  # it is done
