@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from waypost.model.errors import Invalid
+from waypost.model.schedule import Schedule
 
 Runs: TypeAlias = Literal["thread", "message", "deployment"]
 """Which mails share a run (storage §5)."""
@@ -50,6 +51,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     steps: tuple[StepDeclared, ...] = ()
     secrets: tuple[str, ...] | UnsetType = UNSET
     """Handles of the secrets that it asks for on behalf of all its steps."""
+    schedules: tuple[Schedule, ...] | UnsetType = UNSET
+    """In the order of the file; left out where there are none."""
 
     def digest(self) -> str:
         """The definition hash: SHA-256 (hex) of this record's JSON."""

@@ -1,0 +1,100 @@
+"""Cron expressions: five fields, the calendar that they mean, and nothing of zones.
+
+    minute 0-59   hour 0-23   day of month 1-31   month 1-12 or JAN-DEC   day of week 0-7 or SUN-SAT (0 and 7: Sunday)
+
+A field is ``*``, a number, a range ``1-5``, a list ``1,15``, each with a step ``*/10``; a day of month also ``L`` (the
+last one) or ``LW`` (the last working day), a day of week also ``5L`` (the month's last Friday) or ``5#2`` (its second).
+Where both day fields are restricted either is enough; if one begins with ``*`` both must hold: as in Debian's cron, by
+cronsim. Seconds, years, ``@daily``, ``W``, ``?`` and ``H`` are refused, never guessed at.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from cronsim import CronSim, CronSimError
+
+from waypost.model.errors import Invalid
+
+LONGEST: Final = 256
+"""Characters of an expression."""
+HORIZON: Final = timedelta(days=365 * 50 + 13)
+"""How far ahead a tick is looked for. The rarest one that can be written comes every forty years."""
+_NAMES: tuple[str, ...] = ("minute", "hour", "day-of-month", "month", "day-of-week")
+_ALPHABET = re.compile(r"[0-9A-Za-z*,/#-]+\Z")
+_MEANT: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_EXAMPLE: Final = "minute hour day month weekday, such as '30 9 * * MON-FRI'"
+_FAR: Final = datetime(9900, 1, 1)  # noqa: DTZ001 - a local time, of no zone
+_SOME_DAY: Final = datetime(2026, 1, 1)  # noqa: DTZ001 - the same
+
+
+class BadExpression(Invalid):
+    """``expression`` is no cron expression, or one that never comes."""
+
+    def __init__(self, expression: str, why: str, hint: str) -> None:
+        shown = expression if len(expression) <= LONGEST else f"{expression[:40]}…"
+        super().__init__(f"{shown!r} is no cron expression: {why}", hint=hint)
+        self.expression = expression
+
+
+def canonical(expression: str) -> str:
+    """Check an expression, and give it in capitals, with one blank between its fields. Raises BadExpression."""
+    if len(expression) > LONGEST:
+        raise BadExpression(
+            expression, f"it has {len(expression)} characters, and {LONGEST} are allowed", "write a range or a step"
+        )
+    if meant := _MEANT.get(expression.strip().lower()):
+        raise BadExpression(expression, "names stand for no expression here", f"write {meant!r}")
+    fields = re.split(r"[ \t]+", expression.strip(" \t"))
+    if not all(map(_ALPHABET.match, fields)):
+        raise BadExpression(expression, "it is empty, or has a character that none can have", f"write {_EXAMPLE}")
+    if len(fields) != len(_NAMES):
+        raise BadExpression(
+            expression, f"it has {len(fields)} fields, not {len(_NAMES)}", f"write {_EXAMPLE}: no seconds, no year"
+        )
+    clean = " ".join(fields).upper()
+    try:
+        first = next(after(clean, _SOME_DAY), None)
+    except CronSimError as bad:
+        raise BadExpression(expression, _why(str(bad), clean), f"write {_EXAMPLE}") from None
+    if first is None or first - _SOME_DAY > HORIZON:
+        raise BadExpression(
+            expression, "there is no such day within fifty years", "look at its day, month and weekday together"
+        )
+    return clean
+
+
+def _why(said: str, clean: str) -> str:
+    # cronsim says "Bad day-of-month", also of one that no month of the expression has.
+    field = said.removeprefix("Bad ")
+    written = dict(zip(_NAMES, clean.split(), strict=True)).get(field)
+    return f"its {field} can't be, or never comes: {written!r}" if written else said
+
+
+def after(expression: str, local: datetime) -> Iterator[datetime]:
+    """The local times of an expression that come after ``local``, in order: naive ones, as on a calendar.
+
+    Nothing more from the year 9900 on, or where the next would be more than fifty years away. Raises CronSimError for
+    what ``canonical`` would have refused.
+    """
+    if local >= _FAR:
+        return iter(())
+    return iter(CronSim(expression, local))
+
+
+def at_fixed_times(expression: str) -> bool:
+    """Whether it names a time of day, and none of ``*`` in hour or minute: only such a time can be missed or repeated.
+
+    The others mean "every so often" and go by the clock as it runs, through both hours where one comes twice.
+    """
+    minute, hour, *_ = expression.split()
+    return not (minute.startswith("*") or hour.startswith("*"))
