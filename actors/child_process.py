@@ -42,9 +42,11 @@ from actors.messages import (
 )
 from ipc import spawn
 from ipc.control import Sender
+from ipc.deliveries import CredentialsUpdated
 from ipc.environment import Anchors, child_environment
 from ipc.errors import IpcError
 from ipc.keys import SpawnKeys, mint
+from ipc.masking import NOTHING, Stream
 from ipc.memory import Witness
 from ipc.sealed import Direction
 from ipc.strays import NO_MARK, Mark
@@ -141,6 +143,8 @@ class ChildProcessActor(Shell):
         self._spec, self._command, self._wires, self._limits = spec, command, wires, limits
         self._peers = peers
         self._line: _Line | None = None
+        self._mask = NOTHING
+        self._printed = {"stdout": Stream(), "stderr": Stream()}
 
     def _hear_and_advance(self, state: State, message: ChildProcessMessage, now: Now) -> Next[State]:
         """The decision, with bytes turned into what they say first."""
@@ -160,6 +164,12 @@ class ChildProcessActor(Shell):
     def _hear(self, came: BytesCame) -> Any:  # an iterator over messages
         if came.channel in {"control", "events"} and self._line is not None:
             return self._line.ears.hear(came)
+        if came.channel in self._printed:
+            # What it was trusted with goes into no log, whoever of its group prints it.
+            shown = self._printed[came.channel].feed(came.data, self._mask)
+            if came.data and not shown:
+                return ()
+            came = replace(came, data=shown)
         messages: tuple[Message, ...] = (came,)
         return messages
 
@@ -167,6 +177,8 @@ class ChildProcessActor(Shell):
         """Carry out one effect."""
         match effect:
             case Transmit():
+                if isinstance(effect.payload, CredentialsUpdated):
+                    self._mask = self._mask.learned(effect.payload.materials)
                 if self._line is not None:
                     self._line.wire.send(self._line.sender.seal(effect.payload), report=effect.report)
             case Submitted():
