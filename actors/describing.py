@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.draining import Executing, Renewed
-from waypost.model.ids import Deployment, Generation
+from waypost.model.ids import Deployment, Generation, RunId
+from waypost.model.why import Sentence
 
 SYSEXITS = {
     64: "EX_USAGE",
@@ -65,12 +66,32 @@ class Exited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """A run that couldn't begin or go on yet: what it needs isn't to be had (storage §5, the barrier).
+
+    ``kind``: ``grants`` or ``credentials``; ``what`` in words, without anything secret. ``since``, ``until`` (the next
+    try): ISO 8601. ``command``: what would help.
+    """
+
+    run: RunId
+    kind: Literal["grants", "credentials"]
+    what: str
+    since: str
+    until: str
+    command: str = ""
+
+
+UNTOLD = Sentence(waits_for="its supervisor to say how it is", then="it says so")
+"""Before anything is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """How a deployment is. ``reason`` says why it is down or backing off; ``until`` is Unix ms.
 
     ``code``: the reason for programs, where it is down: ``crash-looping``, ``host-fault``, ``storage-failed``,
     ``damaged``, ``code-changed``, or as opening was refused; where it is stopped and nobody wanted that,
-    ``recycle-failed``. ``since`` is known where it is in the repository (ISO 8601).
+    ``recycle-failed``. ``since`` (ISO 8601): when it came into this state, as far as that is known.
     ``exited``: the last child that ended unasked.
     """
 
@@ -90,6 +111,10 @@ class Description:
     more: int = 0
     renewed: Renewed | None = None
     """How the present process came to follow another one."""
+    why: Sentence = UNTOLD
+    """What it waits for, and what follows then."""
+    deferred: tuple[Deferred, ...] = ()
+    """Runs that couldn't be given to a process, and are tried again."""
 
 
 @dataclass(frozen=True, slots=True)

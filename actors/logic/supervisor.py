@@ -78,7 +78,7 @@ _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged
 def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
     present = settled(setup, state, now)
-    following = answerable(setup, present, _decide(setup, present, message, now), now)
+    following = _timed(state, answerable(setup, present, _decide(setup, present, message, now), now), now)
     description = describe(setup, following.state)
     if description == describe(setup, state):
         return following
@@ -109,6 +109,14 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return _by_state(setup, state, message, now)
         case _:
             assert_never(message)
+
+
+def _timed(before: State, following: Next[State], now: Now) -> Next[State]:
+    """The same, with when it came into the state that it is in."""
+    state = following.state
+    if type(state) is type(before):
+        return following
+    return Next(replace(state, books=replace(state.books, entered=now.wall)), following.effects)
 
 
 def _with(state: State, *, watching: tuple[int, ...]) -> State:

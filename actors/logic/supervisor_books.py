@@ -75,6 +75,12 @@ class Books:
     """Set while the deployment is being taken out of service, whatever happens to its children meanwhile."""
     watching: tuple[int, ...] = ()
     """Who is to be told of the next change."""
+    entered: int = field(default=0, compare=False)
+    """When it came into the state that it is in, in Unix ms; told to people, and nothing is decided by it."""
+    held: int = field(default=0, compare=False)
+    """When it was made durable that the deployment is held, in this supervisor's life; the same."""
+    scarce: str = ""
+    """Why its disk takes no new mail, in words; empty as a rule."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,5 +61,11 @@ def loop(crashes: Crashes, limits: Limits) -> str:
     return ""
 
 
+def left(crashes: Crashes, limits: Limits) -> int:
+    """How many more ends like these there may be at least, the last one of which ``loop`` has words for; from 1."""
+    recent = sum(age <= limits.crash_window for age in crashes.ages)
+    return max(1, min(limits.crash_exits - recent, limits.crash_total - len(crashes.ages)))
+
+
 def _aged(crashes: Crashes, life: float) -> tuple[float, ...]:
     return tuple(age + life for age in crashes.ages)

@@ -39,14 +39,15 @@ from waypost.model.times import Now
 def drain(state: Running | Draining, goal: Goal, patience: float | None, now: Now) -> Next[State]:
     """Begin, or go on for another purpose. ``patience``: seconds after which it is over all the same."""
     books, limit = state.books, None
+    over = None if patience is None else now.wall + round(patience * 1000)
     effects: tuple[Effect, ...] = ()
     if patience is not None:
         limit = books.last + 1
         books = replace(books, last=limit)
         effects = (WakeAt(Woken(limit), mono=now.mono + patience),)
     if isinstance(state, Draining):
-        return Next(replace(state, books=books, goal=goal, limit=limit), effects)
-    return Next(Draining(books, state.pid, state.since, goal, limit), (Calm(books.generation), *effects))
+        return Next(replace(state, books=books, goal=goal, limit=limit, over=over), effects)
+    return Next(Draining(books, state.pid, state.since, goal, limit, over=over), (Calm(books.generation), *effects))
 
 
 def leave(setup: Setup, state: State, askers: tuple[int, ...], patience: float, now: Now) -> Next[State]:
@@ -94,6 +95,7 @@ def shelving(setup: Setup, state: Shelving, message: Internal, now: Now) -> Next
     """It is durable that the deployment is held: all is built anew from a log that says so. Or it couldn't be."""
     match message:
         case Outcome(state.shelved, Done()):
+            state = replace(state, books=replace(state.books, held=now.wall))
             then = Again("nothing executes any more", word="draining")
         case Outcome(state.shelved, Refused(why=why) | Withheld(reason=why)):
             then = Again(f"it was drained and couldn't be held: {why}")

@@ -3,7 +3,7 @@
 Records only; ``actors.logic.supervisor`` moves between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from actors.draining import Executing
@@ -86,6 +86,8 @@ class Draining:
     limit: int | None = None
     executing: tuple[Executing, ...] | None = None
     more: int = 0
+    over: int | None = field(default=None, compare=False)
+    """When that wake-up is, in Unix ms, for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from actors.logic.supervisor_states import (
     Superseding,
     Unmanned,
 )
+from actors.logic.supervisor_why import sentence
 
 FAILED = "recycle-failed"
 """Why a deployment is stopped that nobody has stopped, for programs."""
@@ -47,6 +48,7 @@ LATCH = "crash-looping"
 def describe(setup: Setup, state: State) -> Description:
     """The state in words for people."""
     word, code, reason = _words(state, setup.spec.name)
+    why = sentence(setup, state)
     return Description(
         name=setup.spec.name,
         address=setup.spec.address,
@@ -57,7 +59,8 @@ def describe(setup: Setup, state: State) -> Description:
         until=state.until if isinstance(state, BackingOff) else None,
         isolation=setup.spec.isolation,
         code=code,
-        since=state.latch.at if isinstance(state, CrashLooping | Resetting) else "",
+        since=why.since,
+        why=why,
         exited=state.books.exited,
         executing=(state.executing or ()) if isinstance(state, Draining | Retiring) else (),
         more=state.more if isinstance(state, Draining | Retiring) else 0,

@@ -13,6 +13,7 @@ from actors.logic.child_states import Gone, Killed, Spawn, ToParent
 from actors.logic.supervisor_effects import Calm, CloseIntake, EndChild, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_effects import Gone as GoneFrom
 from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
+from actors.logic.supervisor_words import describe
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Start, Stop, WakeAt
 from substrate.messages import (
     BeginGeneration,
@@ -30,7 +31,7 @@ from substrate.messages import (
 from waypost.acting import ActorEnded, Asked, Halt, Reply
 from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
-from waypost.testing import childhood, supervision
+from waypost.testing import childhood, sayings, supervision
 from waypost.testing.supervision import CODE, IDLE, MAIL
 
 LABELS = st.lists(st.sampled_from(sorted(childhood.MESSAGES)), max_size=30)
@@ -305,11 +306,15 @@ ACTS = st.lists(
 
 @given(ACTS)
 def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[tuple[str, int]]) -> None:
-    """Whatever fails in whatever order: what runs is what the state says, and it can always be brought to an end."""
+    """Whatever fails in whatever order: what runs is what the state says, and it can always be brought to an end.
+
+    And whatever state it is in says what it waits for, what follows, and the command that helps.
+    """
     world = World()
     world.tell(Start())
     for what, number in acts:
         world.act(what, number)
+        sayings.check(describe(supervision.SETUP, world.state).why)
         assert set(crew_of(world.state)) >= set(world.present)
         if isinstance(world.state, CrashLooping):
             assert world.latch == world.state.latch

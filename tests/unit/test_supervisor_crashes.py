@@ -257,7 +257,7 @@ def test_a_reset_brings_up_a_child_once_it_is_durable() -> None:
     """With clean books: another two exits may come before it is latched again."""
     asked = step(replace(CRASH_LOOPING, books=BRINK.books), Asked(5, Forward(RESET)))
     assert isinstance(asked.state, Resetting)
-    assert asked.effects == (Pass(TOKEN + 1, RESET),)
+    assert without_news(asked) == (Pass(TOKEN + 1, RESET),)
     done = step(asked.state, Outcome(TOKEN + 1, Done(2)))
     assert isinstance(done.state, Raising)
     assert done.state.books.crashes == NONE
@@ -268,7 +268,7 @@ def test_a_reset_that_could_not_be_written_leaves_the_latch() -> None:
     """Whoever asked is told."""
     following = step(RESETTING, Outcome(LIFTED, Withheld("no space")))
     assert isinstance(following.state, CrashLooping)
-    assert following.effects == (Reply(6, Withheld("no space")),)
+    assert without_news(following) == (Reply(6, Withheld("no space")),)
 
 
 def test_a_reset_that_comes_while_the_repository_opens_is_carried_out() -> None:

@@ -1,0 +1,48 @@
+"""Why a deployment is down that doesn't come up by itself, and what somebody has to do, by its reason's code. Pure.
+
+The codes are those of ``Description.code``; one that isn't known here leads to a start of the host, too.
+"""
+
+from waypost.model.why import Sentence, command
+
+_ANEW = "it is tried again when the host was ended (Ctrl-C) and is started again"
+_WHAT_HELPS = {
+    "damaged": ("somebody to restore its repository, which is damaged", "fsck", "run"),
+    "rolled-back": (
+        "somebody to put its newer repository back, or to go on without what is missing",
+        "accept-rollback",
+        "run",
+    ),
+    "storage-failed": ("somebody to see to its disk", "run", "fsck"),
+    "newer-format": ("a Waypost that can read its repository", "run"),
+    "unreadable": ("somebody to let its repository be read", "run", "fsck"),
+    "code-changed": ("its folder of code to be made anew", "run"),
+    "host-fault": ("somebody to look into the host's log: parts of it failed again and again", "run"),
+}
+"""By code: whom or what it waits for, and the verbs that help; ``run`` is the host's, the others are about it alone."""
+
+
+def down(name: str, code: str, message: str, since: str, *, mailed: bool) -> Sentence:
+    """``mailed``: whether mail is accepted meanwhile; else it is withheld, and whoever sent it tries again."""
+    what, *verbs = _WHAT_HELPS.get(code, ("somebody to see to what keeps it down", "run"))
+    line, other, *_ = (*(command(verb, *(() if verb == "run" else (name,))) for verb in verbs), "")
+    mail = "mail is accepted meanwhile" if mailed else "mail is withheld meanwhile, and its senders try again"
+    return Sentence(
+        waits_for=f"{what}: {message}",
+        since=since,
+        then=f"{_ANEW}; nothing is lost, and {mail}",
+        command=line,
+        alternative=other,
+        needed=True,
+    )
+
+
+def recycle_failed(name: str, reason: str, since: str) -> Sentence:
+    """It was to have a fresh process, and that didn't come up."""
+    return Sentence(
+        waits_for=f"somebody to see to its fresh process: {reason}",
+        since=since,
+        then=f"another one is tried; until `waypost resume {name}` nothing runs, and mail is withheld",
+        command=command("resume", name),
+        needed=True,
+    )

@@ -1,0 +1,283 @@
+"""Why a deployment is as it is: one sentence for each state of its supervisor (``waypost.model.why``). Pure.
+
+What needs somebody names the command that lets it go on; what goes on by itself says until when that takes at most,
+where there is a bound.
+"""
+
+from typing import assert_never
+
+from actors.draining import Executing
+from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
+from actors.logic.supervisor_crashes import left
+from actors.logic.supervisor_down import down, recycle_failed
+from actors.logic.supervisor_states import (
+    WHOLE,
+    Again,
+    BackingOff,
+    Bereft,
+    Counting,
+    CrashLooping,
+    Dismissing,
+    Down,
+    Draining,
+    Ending,
+    Evicting,
+    Held,
+    Idle,
+    Latching,
+    Lifting,
+    Lost,
+    Opening,
+    Over,
+    Raising,
+    Replacing,
+    Resetting,
+    Retiring,
+    Running,
+    Shelving,
+    Starting,
+    State,
+    Stopped,
+    Succeeding,
+    Superseding,
+    Unmanned,
+)
+from waypost.model.times import stamp
+from waypost.model.why import Sentence, command
+
+ON = "what was accepted and what was begun goes on"
+
+
+def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911 - one return per group of states
+    """The sentence for this state."""
+    match state:
+        case Idle() | Opening() | Raising() | Starting():
+            return _starting(setup, state)
+        case Running():
+            return _running(setup, state)
+        case Draining() | Retiring() | Shelving():
+            return _draining(setup, state)
+        case Superseding() | Bereft() | Replacing() | Succeeding():
+            return _recycling(setup, state)
+        case Evicting() | Counting() | BackingOff():
+            return _backing_off(setup, state)
+        case Latching() | CrashLooping() | Resetting():
+            return _latched(setup, state)
+        case Held() | Lifting():
+            return _held(setup, state)
+        case Ending():
+            return _ending(setup, state)
+        case Stopped():
+            return _stopped(setup, state)
+        case Dismissing() | Unmanned() | Down():
+            manned = not isinstance(state, Down)
+            return down(setup.spec.name, state.reason, state.message, _since(state), mailed=manned)
+        case _:
+            assert_never(state)
+
+
+# --- up ------------------------------------------------------------------------------------------------------------
+
+
+def _starting(setup: Setup, state: Idle | Opening | Raising | Starting) -> Sentence:
+    since, next_ = _since(state), "a process is started"
+    match state:
+        case Idle():
+            return Sentence(waits_for="its turn: the host is starting", since=since, then="its repository is opened")
+        case Opening(reason=reason) if reason:
+            again = "it is tried again every moment, and goes on by itself once there is space: free some"
+            return Sentence(waits_for=f"space on its disk: {reason}", since=since, then=again)
+        case Opening():
+            what = "its repository to be opened and what a crash left to be put in order"
+            return Sentence(waits_for=what, since=since, then=f"mail is taken in, and {next_}")
+        case Raising():
+            what = "its disk: that another process begins is being written"
+            return Sentence(waits_for=what, since=since, then=next_)
+        case Starting():
+            what = f"its process, of generation {state.books.generation}, to load its code and say that it is ready"
+            late = "its runs go on; a process that isn't ready by then is ended, and another one follows"
+            return Sentence(waits_for=what, since=since, until=_later(state, setup.limits.ready_deadline), then=late)
+        case _:
+            assert_never(state)
+
+
+def _running(setup: Setup, state: Running) -> Sentence:
+    since = _since(state)
+    if state.broken:
+        return Sentence(
+            waits_for=f"code that can be loaded: {state.broken}",
+            since=since,
+            then="a run that should go on is paused meanwhile, and `waypost resume RUN` lets it, with other code",
+            command=command("deploy", _file(setup)),
+            needed=True,
+        )
+    if state.books.scarce:
+        then = "it takes in mail and begins runs again, by itself; what has begun goes on meanwhile"
+        return Sentence(waits_for=f"space on its disk: {state.books.scarce}; free some", since=since, then=then)
+    return Sentence(waits_for="mail, timers and answers", since=since, then="each starts a run, or lets its run go on")
+
+
+# --- planned -------------------------------------------------------------------------------------------------------
+
+
+def _draining(setup: Setup, state: Draining | Retiring | Shelving) -> Sentence:
+    name, since = setup.spec.name, _since(state)
+    held = f"it is held: mail is accepted, and nothing runs until `waypost resume {name}`"
+    off = command("resume", name)
+    match state:
+        case Shelving():
+            return Sentence(waits_for="its disk: that it is held is being written", since=since, then=held)
+        case Retiring(resting=resting):
+            rest = f"{_named(state.executing, state.more)}{f', and {resting} that rest' if resting else ''}"
+            what = f"every run to end, before it is out of service: {rest}" if rest else "every run to end"
+            return Sentence(waits_for=what, since=since, then=f"{held}; that command also calls it off", command=off)
+        case Draining():
+            what = f"what executes to come to rest: {_named(state.executing or (), state.more)}".removesuffix(": ")
+            until = "" if state.over is None else stamp(state.over)
+        case _:
+            assert_never(state)
+    match state.goal:
+        case Renewing():
+            then = f"a fresh process follows ({state.goal.origin}: {state.goal.reason})"
+            return Sentence(waits_for=what, since=since, until=until, then=then)
+        case Resting():
+            return Sentence(waits_for=what, since=since, then=f"{held}; that command also calls it off", command=off)
+        case Leaving():
+            then = "it is stopped, and the next host goes on where it was"
+            return Sentence(waits_for=what, since=since, until=until, then=then)
+        case _:
+            assert_never(state.goal)
+
+
+def _recycling(setup: Setup, state: Superseding | Bereft | Replacing | Succeeding) -> Sentence:
+    since, limits = _since(state), setup.limits
+    why = f"({state.goal.origin}: {state.goal.reason})"
+    match state:
+        case Superseding() | Bereft():
+            what = f"its disk: that a fresh process begins is being written {why}"
+            return Sentence(waits_for=what, since=since, then="the fresh process is started")
+        case Replacing():
+            until = _later(state, limits.kill_grace)
+            then = "the fresh process is started; one that hasn't ended by then is killed"
+            return Sentence(waits_for=f"its old process to end {why}", since=since, until=until, then=then)
+        case Succeeding():
+            what = f"its fresh process, of generation {state.books.generation}, to say that it is ready {why}"
+            then = "its runs go on; if it isn't ready by then, the deployment is stopped, and says why"
+            return Sentence(waits_for=what, since=since, until=_later(state, limits.ready_deadline), then=then)
+        case _:
+            assert_never(state)
+
+
+# --- its process ends ----------------------------------------------------------------------------------------------
+
+
+def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff) -> Sentence:
+    since = _since(state)
+    match state:
+        case Evicting():
+            until = _later(state, setup.limits.kill_grace)
+            what = f"its process to end, as it has to: {state.reason}"
+            return Sentence(waits_for=what, since=since, until=until, then="another one follows, after a pause")
+        case Counting():
+            what = f"its disk: against which runs the end of its process counts is being written ({state.reason})"
+            return Sentence(waits_for=what, since=since, then="another process follows, after a pause")
+        case BackingOff():
+            more = left(state.books.crashes, setup.limits)
+            ends = "once more" if more == 1 else f"{more} times more"
+            then = f"another process is started, and its runs go on; if it ends like this {ends}, that is the last one"
+            return Sentence(
+                waits_for=f"a pause to be over, since its last process ended: {state.reason}",
+                since=since,
+                until=stamp(state.until),
+                then=then,
+            )
+        case _:
+            assert_never(state)
+
+
+def _latched(setup: Setup, state: Latching | CrashLooping | Resetting) -> Sentence:
+    name, since = setup.spec.name, _since(state)
+    match state:
+        case Latching():
+            what = f"its disk: that no process follows any more is being written ({state.detail})"
+            then = f"mail is accepted, and nothing runs until `waypost reset {name}`"
+            return Sentence(waits_for=what, since=since, then=then)
+        case CrashLooping(latch=latch):
+            return Sentence(
+                waits_for=f"somebody to mend what ends its process, and to reset it: {latch.detail}",
+                since=latch.at,
+                then=f"it has a process again, and {ON} where it was; mail is accepted meanwhile",
+                command=command("reset", name),
+                needed=True,
+            )
+        case Resetting():
+            what = "its disk: that it was reset is being written"
+            return Sentence(waits_for=what, since=since, then="a process is started")
+        case _:
+            assert_never(state)
+
+
+def _held(setup: Setup, state: Held | Lifting) -> Sentence:
+    if isinstance(state, Lifting):
+        what = "its disk: that it goes on is being written"
+        return Sentence(waits_for=what, since=_since(state), then="everything is begun anew, and its runs go on")
+    return Sentence(
+        waits_for=f"somebody to let it go on: it is held after {state.why}",
+        since=stamp(state.books.held) if state.books.held else "",
+        then=f"what would go out is listed first, and then {ON}; mail is accepted meanwhile",
+        command=command("resume", setup.spec.name),
+        needed=True,
+    )
+
+
+# --- down ----------------------------------------------------------------------------------------------------------
+
+
+def _ending(setup: Setup, state: Ending) -> Sentence:
+    since, until = _since(state), _later(state, setup.limits.stop_deadline * len(WHOLE))
+    what = f"its parts to end in order; the next is its {state.left[0]}"
+    match state.then:
+        case Again(reason=reason):
+            then = f"all of them are made anew, from what is on disk ({reason})"
+            return Sentence(waits_for=what, since=since, until=until, then=then)
+        case Over(reason=reason):
+            then = recycle_failed(setup.spec.name, reason, since).then if reason else "it is stopped; nothing is lost"
+            return Sentence(waits_for=what, since=since, until=until, then=then)
+        case Lost(reason=reason, message=message):
+            return down(setup.spec.name, reason, message, since, mailed=False)
+        case _:
+            assert_never(state.then)
+
+
+def _stopped(setup: Setup, state: Stopped) -> Sentence:
+    if state.reason:
+        return recycle_failed(setup.spec.name, state.reason, _since(state))
+    return Sentence(
+        waits_for="a host: this one ends, or puts other code in its place",
+        since=_since(state),
+        then=f"{ON} where it was",
+        command=command("run"),
+        needed=True,
+    )
+
+
+# --- small things --------------------------------------------------------------------------------------------------
+
+
+def _since(state: State) -> str:
+    return stamp(state.books.entered) if state.books.entered else ""
+
+
+def _later(state: State, seconds: float) -> str:
+    return stamp(state.books.entered + round(seconds * 1000)) if state.books.entered else ""
+
+
+def _named(executing: tuple[Executing, ...], more: int) -> str:
+    named = [f"{each.run} ({each.step})" for each in executing[:2]]
+    others = len(executing) - len(named) + more
+    return ", ".join(named) + (f" and {others} more" if others else "")
+
+
+def _file(setup: Setup) -> str:
+    """As it was given to the host; what was read from the repository has no file."""
+    return "FILE" if setup.spec.file == setup.spec.name else setup.spec.file

@@ -1,0 +1,165 @@
+"""Why a deployment is as it is: each state of its supervisor says so in a sentence, and names what helps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actors.describing import ExitReason
+from actors.draining import Drain
+from actors.logic.supervisor_down import down
+from actors.logic.supervisor_states import BackingOff, CrashLooping, Down, Held, Opening, Running, Stopped, Unmanned
+from actors.logic.supervisor_why import sentence
+from actors.logic.supervisor_words import describe
+from actors.messages import ChildExited, ChildReady
+from substrate.messages import Done, Outcome
+from waypost.acting import Asked
+from waypost.model.ids import Generation
+from waypost.model.times import Now
+from waypost.model.why import beside, command
+from waypost.testing.sayings import check, parse
+from waypost.testing.supervision import (
+    BACKING_OFF,
+    BOOKS,
+    BRINK,
+    COUNTED,
+    CRASH_LOOPING,
+    DOWN,
+    DRAINING_TO_REST,
+    FAILED,
+    HELD,
+    LIMITS,
+    NOW,
+    OPENING,
+    RAISED,
+    RUNNING,
+    SETUP,
+    SHELVING,
+    SNAPSHOT,
+    STARTING,
+    STATES,
+    step,
+)
+
+STARTED_BADLY = ExitReason(status=3)
+NEEDY = (CrashLooping, Held, Unmanned, Down)
+
+
+def named(state: Any) -> str:
+    return type(state).__name__
+
+
+@pytest.mark.parametrize("state", STATES, ids=named)
+def test_every_state_has_its_sentence(state: Any) -> None:
+    """What it waits for, and what follows; the commands in it are real ones."""
+    check(sentence(SETUP, replace(state, books=replace(state.books, entered=NOW.wall))))
+    assert describe(SETUP, state).why == sentence(SETUP, state)
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        (CRASH_LOOPING, "waypost reset orders"),
+        (HELD, "waypost resume orders"),
+        (FAILED, "waypost resume orders"),
+        (DOWN, "waypost fsck orders"),
+        (replace(RUNNING, broken="SyntaxError"), "waypost deploy orders.py"),
+    ],
+    ids=named,
+)
+def test_where_somebody_is_needed_the_command_is_named(state: Any, line: str) -> None:
+    """Whoever reads it at night runs what it says."""
+    found = sentence(SETUP, state)
+    assert (found.command, found.needed) == (line, True)
+
+
+@pytest.mark.parametrize("state", [s for s in STATES if not isinstance(s, (*NEEDY, Stopped))], ids=named)
+def test_nobody_is_called_for_what_goes_on_by_itself(state: Any) -> None:
+    """But an end that leads to one of those says already what will be needed."""
+    then = getattr(getattr(state, "then", None), "message", "")
+    assert sentence(SETUP, state).needed == bool(then or named(state) == "Dismissing")
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["damaged", "rolled-back", "storage-failed", "newer-format", "unreadable", "code-changed", "host-fault", "novel"],
+)
+def test_each_reason_to_be_down_says_what_to_do(code: str) -> None:
+    """Also one that this page doesn't know yet."""
+    found = down("orders", code, "flush 7 is missing", "", mailed=False)
+    check(found)
+    assert found.waits_for.endswith("flush 7 is missing")
+
+
+def test_since_is_when_it_came_into_its_state_and_until_is_counted_from_there() -> None:
+    """A process that doesn't get ready says when it will be given up."""
+    raised = step(OPENING, Outcome(10, Done(0, SNAPSHOT)), now=Now(5_000, 1.0))
+    started = step(raised.state, Outcome(raised.state.raised, Done(1, Generation(4))), now=Now(60_000, 2.0))
+    found = sentence(SETUP, started.state)
+    assert found.since == "1970-01-01T00:01:00.000Z"
+    assert found.until == "1970-01-01T00:01:30.000Z"
+    ready = step(started.state, ChildReady(Generation(4), 7, SETUP.spec.code, ""), now=Now(61_000, 3.0)).state
+    assert isinstance(ready, Running)
+    assert sentence(SETUP, ready).since == "1970-01-01T00:01:01.000Z"
+    assert describe(SETUP, ready).since == "1970-01-01T00:01:01.000Z"
+    same = step(ready, Asked(4, Drain("ann", end=True)), now=Now(70_000, 9.0)).state
+    assert sentence(SETUP, same).since == "1970-01-01T00:01:10.000Z"
+
+
+def test_a_pause_says_how_many_more_ends_there_may_be() -> None:
+    """The last one latches it: that is said before."""
+    assert "3 times more" in sentence(SETUP, BACKING_OFF).then
+    brink = BackingOff(replace(BOOKS, crashes=replace(BRINK.books.crashes)), 10, 1_001_000, "exit status 1")
+    assert "once more, that is the last one" in sentence(SETUP, brink).then
+    assert sentence(SETUP, brink).until == "1970-01-01T00:16:41.000Z"
+
+
+def test_an_exit_leads_through_sentences_that_say_the_reason() -> None:
+    """From the end of the process to the pause."""
+    counting = step(RUNNING, ChildExited(Generation(3), STARTED_BADLY)).state
+    assert "exit status 3" in sentence(SETUP, counting).waits_for
+    pause = step(counting, COUNTED).state
+    assert "exit status 3" in sentence(SETUP, pause).waits_for
+
+
+def test_a_full_disk_is_said_while_what_runs_goes_on() -> None:
+    """Mail is withheld then, and whoever asks why is told; also where it is waited for before it opens."""
+    found = sentence(SETUP, replace(RUNNING, books=replace(BOOKS, scarce="8 bytes are left")))
+    assert found.waits_for.startswith("space on its disk: 8 bytes are left")
+    found = sentence(SETUP, Opening(BOOKS, 10, reason="no space"))
+    assert found.waits_for == "space on its disk: no space"
+
+
+def test_when_it_was_held_is_told_where_this_supervisor_has_seen_it() -> None:
+    """A repository that was held before doesn't say since when: better nothing than the start of the host."""
+    assert sentence(SETUP, replace(HELD, books=replace(BOOKS, entered=9))).since == ""
+    ended = step(SHELVING, Outcome(RAISED, Done(1, None)), now=Now(7_000, 1.0)).state
+    assert sentence(SETUP, Held(ended.books, "drain")).since == "1970-01-01T00:00:07.000Z"
+
+
+def test_a_command_takes_further_options_where_it_reads_a_file() -> None:
+    """Who asked with --data is told what works with it."""
+    plain = command("approve", "run_1_00", "--call", "r1#3")
+    assert plain == "waypost approve run_1_00 --call 'r1#3'"
+    assert beside(plain, "--data", "/a b") == "waypost approve run_1_00 --call 'r1#3' --data '/a b'"
+    fed = command("signal", "run_1_00", "a < b", stdin="payload.json")
+    assert beside(fed, "--data", "d") == "waypost signal run_1_00 'a < b' --data d < payload.json"
+    assert beside(command("why", "a < b'"), "--data", "d").endswith("--data d")
+    assert beside("", "--data", "d") == ""
+    assert beside(plain) == plain
+    assert parse(fed) == ("signal",)
+    assert parse("waypost queue release orders/3") == ("queue", "release")
+
+
+@pytest.mark.parametrize("line", ["waypost dance", "waypost approve", "waypost reset orders --now", "rm -rf x"])
+def test_the_parser_of_these_tests_refuses_what_the_command_line_would(line: str) -> None:
+    """Else they would prove nothing."""
+    with pytest.raises(Exception, match=r"\S"):
+        parse(line)
+
+
+def test_drains_say_what_for() -> None:
+    """With the command that calls them off, where there is one."""
+    assert sentence(SETUP, DRAINING_TO_REST).command == "waypost resume orders"
+    assert sentence(SETUP, STARTING).until == ""
+    assert LIMITS.drain
