@@ -25,6 +25,9 @@ class Clock(Protocol):
     def wake(self, ref: Ref, message: Any, *, mono: float | None = None, wall: int | None = None) -> None:
         """Send ``message`` once the monotonic clock shows ``mono``, or the wall clock ``wall``; one of the two is set.
 
+        What goes by the wall clock comes also when that is set back, though it isn't due: who asked looks at the time,
+        and asks anew for what it still waits for.
+
         A wake-up can't be taken back: who no longer wants it ignores it, by a token in the message.
         """
         ...

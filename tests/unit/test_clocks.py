@@ -142,16 +142,28 @@ def test_the_manual_clock_wakes_when_it_is_turned_and_not_before() -> None:
         listener.stop()
 
 
-def test_a_wall_clock_that_goes_back_delays_what_goes_by_it_alone() -> None:
-    """Recorded deadlines are wall time, watchdogs are not."""
+def test_a_wall_clock_that_is_set_back_tells_whoever_goes_by_it() -> None:
+    """A deadline is further away now, and a schedule may have its next tick sooner: each knows itself. No watchdog."""
+    following = advance(advance(Keeping(), wall(NOW.wall + 1000, "later"), NOW).state, mono(999.0, "never"), NOW)
+    earlier = Now(NOW.wall - 3_600_000, NOW.mono + 0.5)
+    assert advance(following.state, Elapsed(), earlier).effects == (
+        Jumped(-3600.5),
+        Tell(NOBODY.ref, "later"),
+        Rest(898.5),
+    )
+
+
+def test_the_manual_clock_tells_the_same_when_it_is_set_back() -> None:
+    """What is tested with it must hold with the real one."""
     listener, clock = Listener(), ManualClock()
     try:
         clock.wake(listener.ref, "wall", wall=START + 1000)
         clock.wake(listener.ref, "mono", mono=clock.now().mono + 1)
         clock.set_wall(START - 3_600_000)
+        assert listener.next(str) == "wall"
         clock.advance(2.0)
         assert listener.next(str) == "mono"
-        assert [alarm.message for alarm in clock.deadlines] == ["wall"]
+        assert clock.deadlines == ()
     finally:
         listener.stop()
 

@@ -62,6 +62,10 @@ class Alarms:
         due = sorted((*self.mono[:mono], *self.wall[:wall]), key=lambda alarm: alarm.wait(now))
         return Alarms(self.mono[mono:], self.wall[wall:]), tuple(due)
 
+    def set_back(self) -> tuple["Alarms", tuple[Alarm, ...]]:
+        """The wall clock was set back: what is left, and whoever goes by it, who must look at the time anew."""
+        return Alarms(self.mono, ()), self.wall
+
     def pause(self, now: Now) -> float | None:
         """Seconds until it is worth looking again; None when nothing is waited for."""
         waits = [alarm.wait(now) for alarm in (*self.mono[:1], *self.wall[:1])]

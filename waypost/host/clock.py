@@ -2,7 +2,7 @@
 
 ``ClockActor`` decides who is due; the timer thread only waits, on a queue, until there is something to look at. Wall
 deadlines are looked at again at least every second, so what a clock that is set forward has passed is late by a second
-at most, and what a clock that is set back had reached waits until it is reached again: nothing is ever early.
+at most. When it is set back, whoever goes by it is told at once, and asks anew.
 
 A jump is what the wall clock has gone since the last look and the monotonic one hasn't, where that is more than
 ``JUMP``: the clock was set, or the machine slept. It is logged, once for the whole host. A host that was stopped
@@ -80,7 +80,8 @@ def advance(state: Keeping, message: Alarm | Elapsed, now: Now) -> Next[Keeping]
     left, due = alarms.due(now)
     effects: tuple[Jumped | Tell, ...] = tuple(Tell(alarm.ref, alarm.message) for alarm in due)
     if seconds := jump(state.looked, now):
-        effects = (Jumped(seconds), *effects)
+        left, early = left.set_back() if seconds < 0 else (left, ())
+        effects = (Jumped(seconds), *effects, *(Tell(alarm.ref, alarm.message) for alarm in early))
     following, pause = Keeping(left, now), left.pause(now)
     if resting is not None and pause is not None and pause >= resting:
         return Next(following, effects)  # the rest that is under way ends no later

@@ -39,7 +39,14 @@ class ManualClock:
 
     def set_wall(self, wall: int) -> None:
         """Somebody sets the machine's clock: the wall clock jumps, the monotonic one doesn't."""
+        back = wall < self._now.wall
         self._now = Now(wall, self._now.mono)
+        if back:
+            left, early = self._drained().set_back()
+            for alarm in left.pending:
+                self._pending.put(alarm)
+            for alarm in early:
+                tell(alarm.ref, alarm.message)
         self._sweep()
 
     @property
