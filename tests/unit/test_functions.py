@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from waypost.authoring.functions import is_async, is_function, is_generator, signature, takes
+from waypost.authoring.functions import bound, is_async, is_function, is_generator, signature, takes
 
 
 async def an_async(mail): ...
@@ -86,6 +86,37 @@ def test_the_short_way_says_what_inspect_says(function: Callable[..., Any]) -> N
     assert is_generator(function) is (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function))
     assert takes(function) == as_inspect_says(function)
     assert signature(function) == inspect.signature(function)
+
+
+CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    *(((), {}), ((1,), {}), ((1, 2), {}), ((1, 2, 3), {}), ((), {"mail": 1}), ((1,), {"more": 2}), ((1,), {"mail": 1})),
+    *(((), {"mail": 1, "more": 2}), ((), {"more": 2}), ((1,), {"other": 3}), ((1, 2), {"more": 3})),
+]
+
+
+def bound_by_inspect(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]] | None:
+    """What `bound` promises to say, None where the arguments don't fit."""
+    try:
+        found = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    return dict(found.arguments), found.args, found.kwargs
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_a_call_is_bound_as_inspect_binds_it(
+    function: Callable[..., Any], call: tuple[tuple[Any, ...], dict[str, Any]]
+) -> None:
+    """The digest of a step's arguments is in the log: a replay by another way must find the same one."""
+    expected = bound_by_inspect(function, *call)
+    if expected is None:
+        with pytest.raises(TypeError):
+            bound(function, *call)
+    else:
+        assert bound(function, *call) == expected
 
 
 @pytest.mark.parametrize("other", [len, int, functools.partial(one), str.join, object()])

@@ -4,11 +4,11 @@ In a run the call is recorded and its body runs elsewhere, once or, after a cras
 key. Inside another step, or in a plain process such as a test, it is the function itself.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from waypost.authoring.errors import Misdeclared, NotReplayable
-from waypost.authoring.functions import is_async, is_function, is_generator, signature
+from waypost.authoring.functions import bound, is_async, is_function, is_generator
 from waypost.authoring.requests import CallStep, StepSpec
 from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
 from waypost.model.errors import Invalid
@@ -17,10 +17,12 @@ from waypost.model.values import ValueNotStorable, digest, returned_by
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 MOST_RETRIES = 1000
 LONGEST_NAME = 200
 LINE = 1000
+_UNCHANGING = frozenset((type(None), bool, int, float, str, bytes, Mail))
 
 
 class Step(Generic[P, R]):
@@ -63,16 +65,12 @@ class Step(Generic[P, R]):
                 return made  # type: ignore[no-any-return]  # a def run gives the value itself
 
     def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallStep:
-        bound = signature(self.function).bind(*args, **kwargs)
+        named, by_place, by_name = bound(self.function, args, kwargs)
         try:
-            found = digest({name: _named(value) for name, value in bound.arguments.items()})
+            found = digest({name: _named(value) for name, value in named.items()})
         except ValueNotStorable as bad:
             raise ValueNotStorable(f"{self.spec.name}(){bad.path.removeprefix('$')}", bad.why) from None
-        import copy  # not before there is a call
-
-        # A copy: a step that changed its caller's list would do so live and not in a replay.
-        own = copy.deepcopy(bound.args, _kept(bound.args)), copy.deepcopy(bound.kwargs, _kept(bound.kwargs.values()))
-        return CallStep(self.spec, own[0], own[1], found)
+        return CallStep(self.spec, _own(by_place, by_place), _own(by_name, by_name.values()), found)
 
 
 def _named(value: Any) -> Any:
@@ -80,9 +78,16 @@ def _named(value: Any) -> Any:
     return {"mail": value.sha256} if isinstance(value, Mail) else value
 
 
-def _kept(values: Any) -> dict[int, Any]:
-    """A memo for deepcopy with the mails in it: they are immutable, and their attachments needn't be walked."""
-    return {id(value): value for value in values if isinstance(value, Mail)}
+def _own(given: T, values: Collection[Any]) -> T:
+    """Arguments and their values, as the step gets them: a step that changed its caller's list would do so live, not in a replay.
+
+    What can't be changed needn't be copied; of a mail the attachments needn't even be walked.
+    """
+    if all(type(value) in _UNCHANGING for value in values):
+        return given
+    import copy  # not before there is something to copy
+
+    return copy.deepcopy(given, {id(value): value for value in values if isinstance(value, Mail)})
 
 
 def declare(  # noqa: C901 - one check each
