@@ -79,9 +79,9 @@ def _named(value: Any) -> Any:
 
 
 def _own(given: T, values: Collection[Any]) -> T:
-    """Arguments and their values, as the step gets them: a step that changed its caller's list would do so live, not in a replay.
+    """Arguments as the step gets them: one that changed its caller's list would do so live and not in a replay.
 
-    What can't be changed needn't be copied; of a mail the attachments needn't even be walked.
+    ``values``: each of them. What can't be changed needn't be copied; of a mail the attachments needn't even be walked.
     """
     if all(type(value) in _UNCHANGING for value in values):
         return given
