@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from waypost.testing.torture import Sent, Torture
+from waypost.testing.torture import Torture
 from waypost.testing.torture_check import broken
+from waypost.testing.torture_parts import Sent
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
@@ -14,14 +15,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 def test_nothing_is_broken_by_some_seconds_of_everything_at_once(tmp_path: Path) -> None:
     """Kills, a full disk, stock git, readers and senders together; a failure says its seed."""
     seed = random.SystemRandom().randrange(1 << 30)
-    world = Torture(tmp_path / "world", seed)
+    world = Torture(tmp_path / "world", seed, deployments=2)
     tally = world.run(20.0)
     assert broken(world) == [], f"seed {seed}: {tally}"
     assert tally.sent, f"seed {seed}: nothing came in: {tally}"
 
     # The checker isn't blind: each of these is seen, and nothing else.
     first = tally.sent[0]
-    world.tally.sent.append(Sent("lost", 1 << 40, first.run))
+    world.tally.sent.append(Sent("lost", 1 << 40, first.run, first.deployment))
     assert [words for words in broken(world) if "lost" in words] == broken(world) != []
     world.tally.sent.pop()
     ledger = world.books / "ledger"
@@ -34,7 +35,9 @@ def test_nothing_is_broken_by_some_seconds_of_everything_at_once(tmp_path: Path)
     assert any("0 times in the ledger" in words for words in said)
     assert f"{'0' * 64} is in the ledger and in no log" in said
     ledger.write_text("".join(lines), encoding="utf-8")
-    pack = max((world.repository / "objects" / "pack").glob("*.pack"), key=lambda file: file.stat().st_size)
+    pack = max(
+        (world.repository(first.deployment) / "objects" / "pack").glob("*.pack"), key=lambda file: file.stat().st_size
+    )
     raw = bytearray(pack.read_bytes())
     raw[len(raw) // 2] ^= 1
     pack.chmod(0o644)

@@ -27,12 +27,14 @@ class Stuck(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one host lives: its data directory, the workflow's file, its environment, what was said on stderr."""
+    """Where one host lives: its data directory, its workflows' files, its environment, what was said on stderr."""
 
     data: Path
     file: Path
     environment: Mapping[str, str] = field(repr=False)
     complaints: Path
+    others: tuple[Path, ...] = ()
+    """Files of further workflows."""
 
     @property
     def outgoing(self) -> Path:
@@ -44,7 +46,8 @@ class MortalHost:
     """``python -m waypost.testing.host`` at a place, and a thread that reads what it prints."""
 
     def __init__(self, place: Place, options: Sequence[str] = ()) -> None:
-        command = [sys.executable, "-m", "waypost.testing.host", str(place.file), "--data", str(place.data)]
+        files = map(str, (place.file, *place.others))
+        command = [sys.executable, "-m", "waypost.testing.host", *files, "--data", str(place.data)]
         self.place = place
         self.lines: list[str] = []
         """Whole lines so far, in order; complete once the process has ended and ``close`` was called."""

@@ -1,10 +1,11 @@
-"""A world without mercy around one real host: senders, kills, power cuts, a full disk, stock git, readers; seeded.
+"""A world without mercy around one real host: senders, kills, power cuts, a full disk, stock git, readers, an operator.
 
 ``Torture.run`` lets it go on for so many seconds, then lets everything come to its end in peace; ``torture_check`` says
 whether all promises were kept. The seed decides what each of the threads does; when it comes to do it is the machine's.
 """
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -13,99 +14,37 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from substrate.keys import PublicKey
 from substrate.reader import Reader
 from waypost.cli.client import Client, Said
-from waypost.host.answers import MailTaken, Runs
+from waypost.host.answers import (
+    Answer,
+    CancelAsked,
+    DeploymentDraining,
+    DeploymentRecycling,
+    DeploymentResumed,
+    MailTaken,
+    Runs,
+    Signalled,
+)
 from waypost.host.datadir import DataDir
 from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.testing.disks import power_cut
 from waypost.testing.mortal import MortalHost, Place, Stuck, workers_of
 from waypost.testing.stores import git
+from waypost.testing.torture_parts import FLOW, LIMITS, Sent, Tally, mail
 
-DEPLOYMENT = "torture"
-ADDRESS = "torture@example.com"
 PATIENCE = 180.0
 """Seconds in which everything must have come to its end when nobody disturbs it any more."""
 _LOOKS = 5
-LIMITS = (
-    '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 400, '
-    '"attempts": 1000, "crash_exits": 1000000, "crash_total": 1000000}'
-)
-"""Short waits, small packs; and neither a mail whose child was killed nor the deployment is to blame, however often."""
-FLOW = f'''
-import os
-from pathlib import Path
-
-from waypost import Mail, Workflow, idempotency_key, receive, sleep
-
-torture = Workflow("{DEPLOYMENT}", address="{ADDRESS}", env=["BOOKS"])
-
-
-@torture.step
-def note(text: str) -> str:
-    """Note it once per key, as a ledger would that knows the key."""
-    line = f"{{idempotency_key()}} {{text.split()[0]}}\\n"
-    ledger = Path(os.environ["BOOKS"]) / "ledger"
-    if not ledger.exists() or line not in ledger.read_text(encoding="utf-8"):
-        descriptor = os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-        os.write(descriptor, line.encode())
-        os.close(descriptor)
-    return "x" * (200_000 if "large" in text else 10)
-
-
-@torture.run
-async def go(mail: Mail) -> int:
-    done = len(await note(mail.text))
-    if "sleep" in mail.text:
-        await sleep("20ms")
-    if "wait" in mail.text:
-        done += len(await note((await receive()).text))
-    return done
-'''
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A mail that was acknowledged, and as what."""
-
-    name: str
-    arrival: int
-    run: str
-
-
-@dataclass(slots=True)
-class Tally:
-    """What has happened so far."""
-
-    sent: list[Sent] = field(default_factory=list)
-    """In no order; each was acknowledged, some more than once."""
-    kills: int = 0
-    child_kills: int = 0
-    lives: int = 0
-    full: int = 0
-    gits: int = 0
-    reads: int = 0
-    cuts: int = 0
-    broken: list[str] = field(default_factory=list)
-    """What a reader or git found wrong on the way."""
-
-    def __str__(self) -> str:
-        """One line for people."""
-        return (
-            f"{len(self.sent)} acknowledgements, {self.kills} hosts and {self.child_kills} children killed, "
-            f"{self.lives} lives, {self.full} times full, {self.gits} runs of git, {self.reads} looks from outside, "
-            f"{self.cuts} power cuts"
-        )
 
 
 class Torture:
-    """One world, in a folder of its own."""
+    """One world, in a folder of its own: a host of so many deployments."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, deployments: int = 1) -> None:
         self.data, self.books = DataDir(folder / "data"), folder / "books"
         self.tally = Tally()
         self._folder, self._seed = folder, seed
@@ -114,14 +53,14 @@ class Torture:
         self._still = threading.Lock()
         """Held by who changes the repository's files by stock git, and by who copies them."""
         self._host: MortalHost | None = None
-        self._place = Place(
-            folder / "data", folder / "flow.py", {**os.environ, "BOOKS": str(self.books)}, folder / "stderr"
-        )
+        self.names = tuple(f"torture{number}" for number in range(1, deployments + 1))
+        first, *others = (folder / f"{name}.py" for name in self.names)
+        environment = {**os.environ, "BOOKS": str(self.books)}
+        self._place = Place(folder / "data", first, environment, folder / "stderr", tuple(others))
 
-    @property
-    def repository(self) -> Path:
-        """The deployment's."""
-        return self.data.repo(DEPLOYMENT)
+    def repository(self, name: str) -> Path:
+        """A deployment's."""
+        return self.data.repo(name)
 
     @property
     def ledger(self) -> list[tuple[str, str]]:
@@ -133,8 +72,9 @@ class Torture:
     def run(self, seconds: float, say: Callable[[str], None] = lambda _line: None) -> Tally:
         """Torture for so long, then let all of it end. Raises Stuck where it doesn't."""
         self.books.mkdir(parents=True)
-        self._place.file.write_text(FLOW, encoding="utf-8")
-        acts = (self._keep, self._kill, self._fill, self._git, self._look, *[self._send] * 3)
+        for name in self.names:
+            (self._folder / f"{name}.py").write_text(FLOW.replace("NAME", name), encoding="utf-8")
+        acts = (self._keep, self._kill, self._fill, self._git, self._look, self._operate, *[self._send] * 3)
         threads = [
             threading.Thread(target=self._guarded, args=(act, random.Random(f"{self._seed}/{number}"), number))  # noqa: S311 - a seed to be repeated
             for number, act in enumerate(acts)
@@ -190,19 +130,21 @@ class Torture:
 
     def _cut_power(self) -> None:
         """Nobody writes now: what was acknowledged must be in what syncs have made durable."""
-        known, cut = self._known(), self._folder / "cut.git"
-        if known:
-            with self._still:
-                power_cut(self.repository, self._record, cut)
-            self._holds(cut, known, "a power cut would have taken")
-            shutil.rmtree(cut)
-            self.tally.cuts += 1
+        cut = self._folder / "cut.git"
+        for name in self.names:
+            known = self._known(name)
+            if known:
+                with self._still:
+                    power_cut(self.repository(name), self._record, cut)
+                self._holds(cut, known, "a power cut would have taken")
+                shutil.rmtree(cut)
+                self.tally.cuts += 1
 
     def _come_to_an_end(self) -> None:
         host = self._start()
         client, until = Client(self._place.data / "host.sock"), time.monotonic() + PATIENCE
         try:
-            while not (host.ready and self._all_ended(client)):
+            while not (host.ready and self._all_resumed(client) and self._all_ended(client)):
                 if time.monotonic() > until or not host.alive:
                     raise Stuck(f"not all came to its end in {PATIENCE:g} s: {host.lines[-10:]}")
                 host.hear(0.2)
@@ -214,8 +156,51 @@ class Torture:
     def _all_ended(self, client: Client) -> bool:
         with suppress(NoHost, Unanswered):
             rows = client.get(Runs, "runs").runs
-            return all(row.state in {"completed", "failed", "parked"} for row in rows)
+            return all(row.state in {"completed", "failed", "parked", "cancelled"} for row in rows)
         return False
+
+    def _all_resumed(self, client: Client) -> bool:
+        """Nobody is held any more: what the operator drained at last may go on, too."""
+        for name in self.names:
+            refused = self._asked(client, DeploymentResumed, "deployments", name, "resume")
+            if refused not in {"", "not-held"}:
+                return False
+        return True
+
+    @staticmethod
+    def _asked(client: Client, kind: type[Answer], *path: str, body: object = None, **query: str) -> str:
+        """Why it wasn't done: a code, or "unanswered"; empty where it was."""
+        try:
+            client.post(kind, *path, body=b"" if body is None else json.dumps(body).encode(), **query)
+        except Said as said:
+            return said.code
+        except HostError:
+            return "unanswered"
+        return ""
+
+    # --- the operator ---
+
+    def _operate(self, rng: random.Random, _number: int) -> None:
+        """Fresh processes, drains, cancelled runs; what the host refuses or dies of is asked for another time."""
+        client = Client(self._place.data / "host.sock")
+        while not self._over.wait(rng.uniform(0.2, 2.0)):
+            name = rng.choice(self.names)
+            match rng.choice(("recycle", "drain", "cancel")):
+                case "recycle":
+                    refused = self._asked(
+                        client, DeploymentRecycling, "deployments", name, "recycle", body={"reason": "torture"}
+                    )
+                    self.tally.steered += not refused
+                case "drain":
+                    refused = self._asked(client, DeploymentDraining, "deployments", name, "drain")
+                    self.tally.steered += not refused
+                    self._over.wait(rng.uniform(0.05, 1.0))
+                    self._asked(client, DeploymentResumed, "deployments", name, "resume")
+                case _:
+                    if self.tally.sent:
+                        run = rng.choice(self.tally.sent[-20:]).run
+                        self.tally.cancelled.add(run)
+                        self._asked(client, CancelAsked, "runs", run, "cancel", body={"reason": "torture"})
 
     # --- what disturbs it ---
 
@@ -244,21 +229,22 @@ class Torture:
     def _git(self, rng: random.Random, number: int) -> None:
         clone = self._folder / f"clone{number}"
         while not self._over.wait(rng.uniform(0.5, 4.0)):
-            if not self.repository.is_dir():
+            repository = self.repository(rng.choice(self.names))
+            if not repository.is_dir():
                 continue
             match rng.choice(("gc", "repack", "clone", "fsck")):
                 case "gc":
                     with self._still:
-                        git(self.repository, "gc", "--quiet", "--prune=now", check=False)
+                        git(repository, "gc", "--quiet", "--prune=now", check=False)
                 case "repack":
                     with self._still:
-                        git(self.repository, "repack", "-a", "-d", "-q", check=False)
+                        git(repository, "repack", "-a", "-d", "-q", check=False)
                 case "clone":
-                    git(self._folder, "clone", "-q", "--mirror", "--no-local", str(self.repository), str(clone))
+                    git(self._folder, "clone", "-q", "--mirror", "--no-local", str(repository), str(clone))
                     self._sound(clone)
                     shutil.rmtree(clone)
                 case _:
-                    self._sound(self.repository)
+                    self._sound(repository)
             self.tally.gits += 1
 
     def _sound(self, repository: Path) -> None:
@@ -274,14 +260,15 @@ class Torture:
     def _look(self, rng: random.Random, _number: int) -> None:
         """Read from outside, whether or not a host lives: what was acknowledged before is there."""
         while not self._over.wait(rng.uniform(0.3, 2.0)):
-            known = self._known()
+            name = rng.choice(self.names)
+            known = self._known(name)
             if known:
-                self._holds(self.repository, known, "a reader doesn't find")
+                self._holds(self.repository(name), known, "a reader doesn't find")
                 self.tally.reads += 1
 
-    def _known(self) -> dict[int, str]:
-        """What has been acknowledged by now: run by arrival."""
-        return {sent.arrival: sent.run for sent in list(self.tally.sent)}
+    def _known(self, name: str) -> dict[int, str]:
+        """What of a deployment has been acknowledged by now: run by arrival."""
+        return {sent.arrival: sent.run for sent in list(self.tally.sent) if sent.deployment == name}
 
     def _holds(self, repository: Path, known: dict[int, str], words: str) -> None:
         reader = Reader.open(repository, PublicKey.load(self.data.public_key))
@@ -296,38 +283,48 @@ class Torture:
     def _send(self, rng: random.Random, number: int) -> None:
         """One mail after the other, each tried until it is acknowledged; some twice, some in answer to one before."""
         client = Client(self._place.data / "host.sock")
-        done: list[bytes] = []
-        waiting: list[str] = []
+        done: list[tuple[str, bytes]] = []
+        waiting: list[tuple[str, str]] = []
         for count in range(1 << 62):
+            to, name, kind = rng.choice(self.names), f"{number}.{count}", ""
             if waiting and rng.random() < 0.5:  # noqa: PLR2004 - a coin
-                raw = mail(f"{number}.{count}", "answer", answers=waiting.pop())
+                to, before = waiting.pop()
+                raw = mail(to, name, "answer", answers=before)
             elif done and rng.random() < 0.1:  # noqa: PLR2004 - one of ten
-                raw = rng.choice(done)
+                to, raw = rng.choice(done)
             else:
-                kind = rng.choice(("plain", "plain", "large", "sleep", "wait"))
-                raw = mail(f"{number}.{count}", kind)
+                kind = rng.choice(("plain", "plain", "large", "sleep", "wait", "signal"))
+                raw = mail(to, name, kind)
                 if kind == "wait":
-                    waiting.append(f"{number}.{count}")
-            if not self._acknowledged(client, raw, rng):
+                    waiting.append((to, name))
+            run = self._acknowledged(client, to, raw, rng)
+            if not run or (kind == "signal" and not self._signalled(client, run, f"{name}.s", rng)):
                 return
-            done.append(raw)
+            done.append((to, raw))
 
-    def _acknowledged(self, client: Client, raw: bytes, rng: random.Random) -> bool:
+    def _acknowledged(self, client: Client, to: str, raw: bytes, rng: random.Random) -> str:
+        """The mail's run; none when it is over."""
         name = raw.partition(b"Message-ID: <")[2].partition(b"@")[0].decode()
         while not self._over.wait(rng.uniform(0.0, 0.05)):
             try:
-                taken = client.post(MailTaken, "mail", ADDRESS, body=raw, content_type="message/rfc822")
+                taken = client.post(MailTaken, "mail", f"{to}@example.com", body=raw, content_type="message/rfc822")
             except (NoHost, Unanswered, Said, HostError):
                 continue
             if taken.outcome not in {"enqueued", "already-present"}:
                 raise Stuck(f"mail {name} came to be {taken.outcome}")
-            self.tally.sent.append(Sent(name, taken.arrival, taken.run))
-            return True
+            self.tally.sent.append(Sent(name, taken.arrival, taken.run, to))
+            return taken.run
+        return ""
+
+    def _signalled(self, client: Client, run: str, word: str, rng: random.Random) -> bool:
+        """Send its signal until that is acknowledged, or its run has ended; False when it is over."""
+        while not self._over.wait(rng.uniform(0.0, 0.05)):
+            match self._asked(client, Signalled, "runs", run, "signals", "go", body=word, id=word):
+                case "":
+                    self.tally.signalled.append((run, word))
+                    return True
+                case "ended":
+                    return True
+                case _:
+                    continue
         return False
-
-
-def mail(name: str, kind: str, *, answers: str | None = None) -> bytes:
-    """A mail of this kind; the first word of its text is its name."""
-    reply = "" if answers is None else f"In-Reply-To: <{answers}@x>\r\n"
-    head = f"From: ann@example.com\r\nTo: {ADDRESS}\r\nSubject: {name}\r\nMessage-ID: <{name}@x>\r\n{reply}"
-    return f"{head}\r\n{name} {kind}\r\n".encode()

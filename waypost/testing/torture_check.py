@@ -1,8 +1,9 @@
 """Were the promises kept? Read from the disk alone, after a torture has come to its end.
 
 Every acknowledged mail is there, for the run that was said; each mail was consumed by exactly one event; each step that
-is done is in the ledger, once; chains, flush numbers, hashes and signatures are whole; no commit breaks a rule; git has
-nothing to complain about. Runs are read one at a time: memory is a few words for each mail.
+is done is in the ledger, once; each acknowledged signal is in its run's log, once; who was cancelled was meant;
+chains, flush numbers, hashes and signatures are whole; no commit breaks a rule; git has nothing to complain about.
+Runs are read one at a time: memory is a few words for each mail.
 """
 
 from collections import Counter
@@ -28,39 +29,44 @@ def broken(world: Torture) -> list[str]:
     """Every promise that wasn't kept, in words; nothing as a rule."""
     key = PublicKey.load(world.data.public_key)
     found = list(world.tally.broken)
-    for part in (_proof, _git, _rules, _mails, _notes):
-        try:
-            found.extend(part(world, key))
-        except SubstrateError as failure:
-            found.append(f"{part.__name__}: {failure.message}")
+    for name in world.names:
+        for part in (_proof, _git, _rules, _mails, _steered):
+            try:
+                found.extend(part(world, name, key))
+            except SubstrateError as failure:
+                found.append(f"{name}: {part.__name__}: {failure.message}")
+    try:
+        found.extend(_notes(world, key))
+    except SubstrateError as failure:
+        found.append(f"notes: {failure.message}")
     return found
 
 
-def _proof(world: Torture, key: PublicKey) -> Iterator[str]:
-    yield from (f"verify: {fault}" for fault in verify(world.repository, key).faults)
+def _proof(world: Torture, name: str, key: PublicKey) -> Iterator[str]:
+    yield from (f"verify {name}: {fault}" for fault in verify(world.repository(name), key).faults)
 
 
-def _git(world: Torture, _key: PublicKey) -> Iterator[str]:
-    said = git(world.repository, "fsck", "--strict", "--full", "--no-progress", check=False)
-    said += "".join(overfull(world.repository))
+def _git(world: Torture, name: str, _key: PublicKey) -> Iterator[str]:
+    said = git(world.repository(name), "fsck", "--strict", "--full", "--no-progress", check=False)
+    said += "".join(overfull(world.repository(name)))
     if said:
-        yield f"git fsck: {said}"
+        yield f"git fsck {name}: {said}"
 
 
-def _rules(world: Torture, key: PublicKey) -> Iterator[str]:
-    for each in rule_book(world.repository, Looked(), key=key):
+def _rules(world: Torture, name: str, key: PublicKey) -> Iterator[str]:
+    for each in rule_book(world.repository(name), Looked(), key=key):
         yield f"rule {each.rule}: {each.commit[:12]} {each.path}: {each.value}"
 
 
-def _mails(world: Torture, key: PublicKey) -> Iterator[str]:
-    reader = Reader.open(world.repository, key)
+def _mails(world: Torture, name: str, key: PublicKey) -> Iterator[str]:
+    reader = Reader.open(world.repository(name), key)
     lines = list(reader.queue(consumed=True))
     places = Counter(line.entry.id for line in lines)
     yield from (f"mail {name} is in {count} places" for name, count in places.items() if count > 1)
     yield from (f"mail {line.entry.id} is still in {line.place}" for line in lines if line.place != "consumed")
     arrivals = {line.entry.arrival: (line.entry.id, line.entry.run) for line in lines}
     for sent in world.tally.sent:
-        if arrivals.get(sent.arrival) != (f"<{sent.name}@x>", sent.run):
+        if sent.deployment == name and arrivals.get(sent.arrival) != (f"<{sent.name}@x>", sent.run):
             yield f"{sent} was acknowledged; there is {arrivals.get(sent.arrival)}"
     events = Counter(
         event.mail.id
@@ -72,13 +78,35 @@ def _mails(world: Torture, key: PublicKey) -> Iterator[str]:
         yield f"mails and the events that they caused differ: {(events - places) or (places - events)}"
 
 
+def _steered(world: Torture, name: str, key: PublicKey) -> Iterator[str]:
+    """A signal is in its run's log once, and was read where the run was let go on; nobody else was cancelled."""
+    reader = Reader.open(world.repository(name), key)
+    words = dict(world.tally.signalled)
+    for line in reader.runs(_ALL):
+        if line.state == "cancelled" and line.run not in world.tally.cancelled:
+            yield f"{line.run} was cancelled by nobody"
+        if line.run in words:
+            events = map(ev.decode, reader.log(line.run))
+            ids = [each.signal for each in events if isinstance(each, ev.SignalReceived)]
+            if ids.count(words[line.run]) != 1:
+                yield f"{line.run} has signal {words[line.run]} {ids.count(words[line.run])} times"
+            if line.state == "parked":
+                yield f"{line.run} was signalled, and still waits"
+
+
 def _notes(world: Torture, key: PublicKey) -> Iterator[str]:
     """A finished step is in the ledger once; what is in it more than once, or of nobody, is work done twice."""
-    reader = Reader.open(world.repository, key)
-    repository = reader.facts().repository
     noted = Counter(key for key, _ in world.ledger)
     yield from (f"{each} is {count} times in the ledger" for each, count in noted.items() if count > 1)
     begun: set[str] = set()
+    for name in world.names:
+        yield from _of_one(world, name, key, noted, begun)
+    yield from (f"{each} is in the ledger and in no log" for each in noted.keys() - begun)
+
+
+def _of_one(world: Torture, name: str, key: PublicKey, noted: Counter[str], begun: set[str]) -> Iterator[str]:
+    reader = Reader.open(world.repository(name), key)
+    repository = reader.facts().repository
     for line in reader.runs(_ALL):
         start: ev.RunStarted | None = None
         for event in map(ev.decode, reader.log(line.run)):
@@ -91,4 +119,3 @@ def _notes(world: Torture, key: PublicKey) -> Iterator[str]:
                     yield f"{line.run} {event.call} is done, and {noted[step]} times in the ledger"
             elif isinstance(event, ev.RunFailed | ev.StepFailed):
                 yield f"{line.run} failed: {event.error.type}: {event.error.message}"
-    yield from (f"{each} is in the ledger and in no log" for each in noted.keys() - begun)
