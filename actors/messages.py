@@ -12,6 +12,7 @@ from actors.describing import Description, ExitReason
 from actors.draining import ChildWeighed, Close, Drain, Quiesce, Recycle, RecycleRequested, StillExecuting, Weigh
 from actors.exits import ExitCounted
 from ipc.messages import RunLogCredit, ToChild
+from substrate.effects import SpaceShort
 from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
 from waypost.model.declaration import OnCrashLoop
@@ -177,7 +178,17 @@ class Woken:
 NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | RecycleRequested | ChildWeighed
 NewsOfDispatch: TypeAlias = ExitCounted | StillExecuting
 SupervisorMessage: TypeAlias = (
-    Start | Stop | Forward | Asked | NewsOfChild | NewsOfDispatch | WatchRun | Woken | Outcome | ActorEnded
+    Start
+    | Stop
+    | Forward
+    | Asked
+    | NewsOfChild
+    | NewsOfDispatch
+    | WatchRun
+    | Woken
+    | Outcome
+    | ActorEnded
+    | SpaceShort
 )
 Begun: TypeAlias = Recycle | Drain
 """Asked of a supervisor; answered once it has begun, or refused."""

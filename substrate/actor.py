@@ -6,12 +6,12 @@ in ``Writer``; here are the states it can be in, the effects, and what happens w
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, assert_never
 
 from substrate.disk import Disk
-from substrate.effects import Again, Effect, To, Wake
+from substrate.effects import Again, Effect, SpaceShort, To, Wake
 from substrate.errors import (
     Damaged,
     FlushFailed,
@@ -101,6 +101,8 @@ class SubstrateActor(Shell):
                 self._reply(effect.token, effect.value)
             case Tell():
                 tell(effect.ref, effect.message)
+            case SpaceShort():
+                tell(self._parent, replace(effect, incarnation=self.incarnation))
             case _:
                 assert_never(effect)
 

@@ -25,6 +25,14 @@ class Wake:
     message: Idle | Merge
 
 
+@dataclass(frozen=True, slots=True)
+class SpaceShort:
+    """Effect, and what the parent is told then: ``why`` new mail is withheld, as the disk is full; empty: no more."""
+
+    why: str
+    incarnation: int = 0
+
+
 class To(msgspec.Struct, frozen=True):
     """Where an answer goes: to an asker by its token, or to an actor with its correlation, or nowhere."""
 
@@ -33,7 +41,7 @@ class To(msgspec.Struct, frozen=True):
     correlation: int = 0
 
 
-Effect: TypeAlias = Reply | Tell | Again | Wake
+Effect: TypeAlias = Reply | Tell | Again | Wake | SpaceShort
 
 
 def answered(to: To, result: Result) -> Iterator[Effect]:

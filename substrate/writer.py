@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ from substrate import state as files
 from substrate.deciding import decided, told
 from substrate.disk import Disk
 from substrate.drops import Drops
-from substrate.effects import Again, Effect, To, Wake, answered
+from substrate.effects import Again, Effect, SpaceShort, To, Wake, answered
 from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
 from substrate.folding import Folding
@@ -27,19 +26,14 @@ from substrate.heads import Heads
 from substrate.index import Index
 from substrate.keys import SigningKey
 from substrate.messages import (
-    Append,
-    Cancel,
     Committed,
     Done,
     Durable,
-    Enqueue,
     Fact,
     Flush,
     FoldAway,
     Idle,
-    LatchDeployment,
     Merge,
-    Pause,
     Queued,
     ReadSealed,
     Ref,
@@ -49,7 +43,6 @@ from substrate.messages import (
     Snapshot,
     Stage,
     Submit,
-    TakeUp,
     Withheld,
 )
 from substrate.operations import Change, Context, Hold, Settled
@@ -58,9 +51,9 @@ from substrate.questions import READING
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
 from substrate.settling import Settling
+from substrate.space import enough, withholds
 from substrate.store import Store
 from waypost.acting import Reply, Tell
-from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -99,7 +92,9 @@ class Writer:
         self._drops.look(index, now)
         self._wake_at: float | None = None
         self._merge_at: float | None = None
-        self._room = store.room
+        self._room, self._enough = store.room, enough(limits)
+        self._short = ""
+        """Why mail is withheld, as the parent was told."""
 
     @classmethod
     def open(cls, path: Path, settings: Settings, *, key: SigningKey, disk: Disk, limits: Limits, now: Now) -> "Writer":
@@ -147,7 +142,8 @@ class Writer:
         elif isinstance(what, ReadSealed):
             yield from self.seal(now)
             result = Done(self._position)
-        elif (reason := self._withholds(what)) is not None:
+        elif self._room < self._enough and (reason := withholds(what, self._room, self._limits)) is not None:
+            yield from self._short_of_space(reason)
             result = Withheld(reason)
         else:
             verdict = decided(self._index, what, self._context(now))
@@ -212,7 +208,7 @@ class Writer:
         On a full disk that waits; a run that can't be read stays where it is.
         """
         self._fold_asked = False
-        if self._scarce:
+        if self._room < self._enough:
             return
         if not self._may_fold:
             change = self._drops.next(self._index, self._context(now))
@@ -246,6 +242,8 @@ class Writer:
             self._wake_at = None
         if self._store.wants_seal(now.mono):
             yield from self.seal(now)
+        if self._short and self._room >= self._enough:
+            yield from self._short_of_space("")
         if self._store.unsealed and self._wake_at is None:
             yield self._wake(now)
 
@@ -254,7 +252,7 @@ class Writer:
         yield from self.flush(now)
         self._store.seal()
         self._room = self._store.room
-        if not self._scarce and self._settling.begin():
+        if self._room >= self._enough and self._settling.begin():
             yield _SETTLE
         yield from self.merge_soon(now)
 
@@ -366,21 +364,11 @@ class Writer:
             random=_random,
         )
 
-    @property
-    def _scarce(self) -> bool:
-        return self._room < self._limits.seal_bytes // 2
-
-    def _withholds(self, operation: Any) -> str | None:
-        """On a full disk new mail is withheld and no run starts; at the end only what ends or pauses a run goes in."""
-        if not self._scarce:
-            return None
-        ends = isinstance(operation, Pause | Cancel | LatchDeployment) or (
-            isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
-        )
-        starts = isinstance(operation, Enqueue) or (isinstance(operation, TakeUp) and operation.start is not None)
-        if starts or (self._room < self._limits.reserve and not ends):
-            return f"the disk is full: {self._room} bytes are left for this deployment"
-        return None
+    def _short_of_space(self, why: str) -> Iterator[Effect]:
+        """Have the parent told when it begins, and when it is over."""
+        if bool(why) != bool(self._short):
+            self._short = why
+            yield SpaceShort(why)
 
 
 def _random() -> bytes:

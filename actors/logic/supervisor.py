@@ -65,6 +65,7 @@ from actors.logic.supervisor_states import (
 )
 from actors.logic.supervisor_words import describe
 from actors.messages import Describe, Forward, Role, Start, Stop, SupervisorMessage, WakeAt, WatchRun, Woken
+from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome, Refused, ResetDeployment, ResumeDeployment, Snapshot, Withheld
 from waypost.acting import ActorEnded, Asked, Next, Reply
 from waypost.model.times import Now
@@ -105,6 +106,9 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return ended(setup, state, message, now)
         case Outcome() if message.correlation in state.books.asked:
             return answered(setup, state, message, now)
+        case SpaceShort(why, incarnation):
+            current = incarnation == state.books.incarnation
+            return Next(replace(state, books=replace(state.books, scarce=why))) if current else Next(state)
         case _ if isinstance(message, News):
             return _by_state(setup, state, message, now)
         case _:

@@ -12,6 +12,7 @@ import pytest
 
 from substrate import Reader, Settings, SigningKey, SubstrateActor, message_ids, verify
 from substrate.disk import Disk
+from substrate.effects import SpaceShort
 from substrate.heads import Heads
 from substrate.messages import (
     Append,
@@ -46,6 +47,7 @@ from waypost.model.limits import Limits
 from waypost.shell import ActorEnded, Ref, request
 from waypost.testing.clock import ManualClock
 from waypost.testing.desk import ADDRESS, STARTED, call, message
+from waypost.testing.listener import Listener
 from waypost.testing.stores import fsck, git
 
 PATIENCE = 20.0
@@ -285,7 +287,8 @@ def test_a_full_disk_withholds_new_mail_first_and_ends_by_itself(deployment: Dep
 
     disk = Full()
     limits = Limits(seal_bytes=4 * 2**20, seal_idle=2.0)
-    deployment.open(disk=disk, limits=limits)
+    host = Listener()
+    deployment.open(disk=disk, limits=limits, parent=host.ref)
     run = deployment.begin()
     disk.full = True
     big = message("big@x", text="x" * 3_500_000)
@@ -293,10 +296,14 @@ def test_a_full_disk_withholds_new_mail_first_and_ends_by_itself(deployment: Dep
     withheld = deployment.ask(Submit(what=Enqueue(message("m2@x"))))
     assert isinstance(withheld, Withheld)
     assert "disk is full" in withheld.reason
+    assert host.next(SpaceShort) == SpaceShort(withheld.reason, 1)
+    assert isinstance(deployment.ask(Submit(what=Enqueue(message("m2@x")))), Withheld)
     deployment.submit(step(run))
     deployment.submit(Pause(run=run, code="operator", detail=""))
     disk.full = False
     deployment.clock.advance(10.0)
+    assert host.next(SpaceShort) == SpaceShort("", 1), "told once that it began, and once that it is over"
+    host.stop()
     assert deployment.submit(Enqueue(message("m2@x"))).outcome == "enqueued"
 
 

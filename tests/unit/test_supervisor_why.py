@@ -8,10 +8,12 @@ import pytest
 from actors.describing import ExitReason
 from actors.draining import Drain
 from actors.logic.supervisor_down import down
+from actors.logic.supervisor_effects import Announce
 from actors.logic.supervisor_states import BackingOff, CrashLooping, Down, Held, Opening, Running, Stopped, Unmanned
 from actors.logic.supervisor_why import sentence
 from actors.logic.supervisor_words import describe
 from actors.messages import ChildExited, ChildReady
+from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome
 from waypost.acting import Asked
 from waypost.model.ids import Generation
@@ -163,3 +165,12 @@ def test_drains_say_what_for() -> None:
     assert sentence(SETUP, DRAINING_TO_REST).command == "waypost resume orders"
     assert sentence(SETUP, STARTING).until == ""
     assert LIMITS.drain
+
+
+def test_the_repositorys_writer_says_when_space_is_short_and_when_that_is_over() -> None:
+    """What an earlier writer says late doesn't count; and whoever looks on is told of both."""
+    short = step(RUNNING, SpaceShort("the disk is full: 8 bytes are left", 1))
+    assert short.effects[-1] == Announce(describe(SETUP, short.state))
+    assert "the disk is full" in sentence(SETUP, short.state).waits_for
+    assert not step(RUNNING, SpaceShort("the disk is full", 0)).state.books.scarce
+    assert sentence(SETUP, step(short.state, SpaceShort("", 1)).state) == sentence(SETUP, RUNNING)
