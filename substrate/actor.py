@@ -46,7 +46,12 @@ from substrate.writer import Writer
 from waypost.acting import Asked, Clock, Next, Reply, Tell
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
+from waypost.observing import NOBODY, Flushed, Observer
 from waypost.shell import Shell, tell
+
+_MARKED = 64
+"""Flushes of which the observer is told together, as long as they come within ``_TOGETHER`` seconds."""
+_TOGETHER = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ State: TypeAlias = Unopened | Serving
 class SubstrateActor(Shell):
     """See ``substrate.messages`` for what it is told. ``path`` is the bare repository; its parent directory exists."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made with, each by its name
         self,
         path: Path,
         settings: Settings,
@@ -78,6 +83,7 @@ class SubstrateActor(Shell):
         limits: Limits = DEFAULT,
         parent: Ref | None = None,
         incarnation: int = 1,
+        observer: Observer = NOBODY,
     ) -> None:
         super().__init__(
             f"{settings.deployment}/substrate",
@@ -89,6 +95,7 @@ class SubstrateActor(Shell):
         )
         self._path, self._settings, self._key = path, settings, key
         self._disk, self._limits = disk or Disk(), limits
+        self._observer, self._flushes, self._marked = observer, list[float](), 0.0
 
     def perform(self, effect: Effect) -> None:
         """Carry out what the shell doesn't know."""
@@ -110,6 +117,7 @@ class SubstrateActor(Shell):
         """A clean stop flushes, answers and seals; after a failure there is nothing left to write."""
         if isinstance(self._state, Serving):
             self._perform_all(self._state.writer.close(self._clock.now()))
+        self._mark()
 
     def _decide(self, state: State, message: SubstrateMessage | Asked, now: Now) -> Next[State]:
         try:
@@ -124,11 +132,29 @@ class SubstrateActor(Shell):
         body, to = (message.body, To(token=message.token)) if isinstance(message, Asked) else (message, _to(message))
         match state:
             case Serving():
+                if isinstance(body, Flush | Idle) and self._observer is not NOBODY:
+                    return Next(state, self._observed(state.writer, body, to, now))
                 return Next(state, tuple(_serve(state.writer, body, to, now)))
             case Unopened():
                 return self._unopened(body, to, now)
             case _:
                 assert_never(state)
+
+    def _observed(self, writer: Writer, message: Flush | Idle, to: To, now: Now) -> tuple[Effect, ...]:
+        """As ``_serve``, and how long a flush took. What was marked last is told when the time for a seal has come."""
+        before = writer.flush_number
+        effects = tuple(_serve(writer, message, to, now))
+        if isinstance(message, Flush) and writer.flush_number != before:
+            self._flushes.append(self._clock.now().mono - now.mono)
+        if len(self._flushes) >= _MARKED or now.mono - self._marked >= _TOGETHER:
+            self._marked = now.mono
+            self._mark()
+        return effects
+
+    def _mark(self) -> None:
+        if self._flushes:
+            self._observer.mark(Flushed(self._settings.deployment, tuple(self._flushes)))
+            self._flushes.clear()
 
     def _unopened(self, message: SubstrateMessage, to: To, now: Now) -> Next[State]:
         match message:

@@ -5,36 +5,80 @@ from pathlib import Path
 from typing import Any
 
 from actors.messages import Forward, WakeAt
-from substrate.messages import Outcome, Withheld
+from substrate.messages import Done, Outcome, Withheld
 from waypost.host import maildir, spool
 from waypost.host.datadir import DataDir
-from waypost.host.mailbus_logic import Complain, Discard, Hand, LookIntoSpools, SetAside, Shelve, Unrouted, advance
-from waypost.host.messages import Shelved, SpoolFound
+from waypost.host.mailbus_logic import (
+    Bus,
+    Complain,
+    Discard,
+    Hand,
+    LookIntoSpools,
+    SetAside,
+    Shelve,
+    State,
+    Unrouted,
+    advance,
+)
+from waypost.host.messages import BusMessage, Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.host.worker import Worker
 from waypost.model.limits import Limits
-from waypost.shell import Clock, Ref, Shell, tell
+from waypost.model.times import Now
+from waypost.observing import NOBODY, Enqueued, Observer
+from waypost.shell import Clock, Next, Ref, Shell, tell
 
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 16
 """Mails that are read from one spool at a look; the rest waits for the next."""
+_HANDED = 1024
+"""Mails on their way into a repository, from which on those that no longer are so are forgotten."""
 
 
 class MailBusActor(Shell):
     """Address to deployment; the durable answer at the door; outgoing delivery. Its disk work has a thread."""
 
     def __init__(
-        self, data: DataDir, *, limits: Limits, clock: Clock, parent: Ref | None = None, incarnation: int = 1
+        self,
+        data: DataDir,
+        *,
+        limits: Limits,
+        clock: Clock,
+        parent: Ref | None = None,
+        incarnation: int = 1,
+        observer: Observer = NOBODY,
     ) -> None:
-        super().__init__("mail-bus", Unrouted(limits), advance, clock=clock, parent=parent, incarnation=incarnation)
+        super().__init__(
+            "mail-bus", Unrouted(limits), self._decide, clock=clock, parent=parent, incarnation=incarnation
+        )
         self._data, self._limits = data, limits
         self._worker: Worker | None = None
+        self._observer, self._handed = observer, dict[int, float]()
+
+    def _decide(self, state: State, message: BusMessage, now: Now) -> Next[State]:
+        if isinstance(message, Outcome) and isinstance(state, Bus):
+            self._accepted(state, message, now)
+        return advance(state, message, now)
+
+    def _hand_over(self, correlation: int) -> None:
+        open_ = self._state.open if isinstance(self._state, Bus) else {}
+        if len(self._handed) > _HANDED:  # whose repository was made anew meanwhile, and whose answer never came
+            self._handed = {each: since for each, since in self._handed.items() if each in open_}
+        self._handed[correlation] = self._clock.now().mono
+
+    def _accepted(self, bus: Bus, message: Outcome, now: Now) -> None:
+        """Mark how long the door took; the answer of a repository to a mail comes once."""
+        since, open_ = self._handed.pop(message.correlation, None), bus.open.get(message.correlation)
+        route = None if open_ is None else open_.route
+        if since is not None and route is not None and isinstance(message.result, Done):
+            self._observer.mark(Enqueued(route.name, now.mono - since))
 
     def perform(self, effect: Any) -> None:
         """Hand over to a supervisor, or have the worker touch the disk."""
         match effect:
             case Hand():
+                self._hand_over(effect.correlation)
                 forward = Forward(effect.what, reply_to=self.actor_ref, correlation=effect.correlation)
                 if not tell(effect.supervisor, forward):
                     gone = Withheld("the deployment is being made anew")

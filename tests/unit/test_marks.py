@@ -1,0 +1,118 @@
+"""Timing marks: each mail's way is told once, when what it caused is durable; and nobody is the worse for it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.dispatch import DispatchActor
+from actors.effects import Ask
+from actors.logic import dispatch_marks
+from actors.logic.dispatch_marks import MOST, Around, Claiming, Marks, watch
+from actors.messages import DeploymentSpec
+from substrate.messages import Append, Claim, Release, Stage
+from waypost.model import events as ev
+from waypost.model.ids import Deployment
+from waypost.observing import Mark, Timed
+from waypost.testing.clock import ManualClock
+from waypost.testing.dispatch_bench import CHILD, RUN, Bench, Generation, WorkflowProcess
+
+AROUND = Around("expenses", 3, 2)
+RETURNS = Append(
+    by=WorkflowProcess(Generation(1)), run=RUN, events=(ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1"))),)
+)
+
+
+class Watched(Bench):
+    """A bench whose dispatch is watched; each message takes a second."""
+
+    def __init__(self) -> None:
+        self.marks, self.timed, self.mono = Marks(), list[Timed](), 0.0
+        super().__init__()
+
+    def tell(self, message: Any) -> None:
+        """One message, watched."""
+        before = len(self.requests)
+        super().tell(message)
+        self.mono += 1.0
+        asked = list(self.requests)[before:]
+        self.marks, timed = watch(self.marks, message, asked, self.mono, AROUND)
+        self.timed += timed
+
+
+def test_a_mail_is_marked_once_when_what_its_run_did_is_durable() -> None:
+    """Its legs don't overlap, and what its run has written is counted; a flush that fails would have told nothing."""
+    bench = Watched()
+    bench.up()
+    bench.mail(1)
+    bench.settle()
+    assert bench.timed == []
+    assert len(bench.marks.mails) == 1
+    bench.paper.submit(RETURNS)
+    bench.stream()
+    assert bench.timed == []
+    bench.settle()
+    (mark,) = bench.timed
+    assert mark.claim > 0
+    assert mark.consume > 0
+    assert mark.events > 0
+    assert mark.round_trip >= mark.claim + mark.consume + mark.events
+    assert (mark.written, mark.commits, mark.mails, mark.runs) == (2, 2, 3, 2)
+    assert bench.marks == Marks()
+
+
+def test_a_claim_that_goes_back_is_followed_no_further() -> None:
+    """It will be claimed again, and that is another way."""
+    bench = Watched()
+    bench.mail(1)
+    bench.stream()
+    asked = (Ask(1, Claim(1), Stage.COMMITTED),)
+    marks, _ = watch(Marks(), None, asked, 0.0, AROUND)
+    assert marks.mails
+    bench.marks = marks
+    bench.paper.submit(Claim(1))
+    bench.paper.submit(Release(1))
+    for message in bench.paper.taken():
+        bench.tell(message)
+    assert bench.marks == Marks()
+
+
+def test_what_is_followed_is_bounded() -> None:
+    """A run may take a year for its mail."""
+    marks = Marks()
+    for arrival in range(MOST + 10):
+        marks, _ = watch(marks, None, (Ask(arrival, Claim(arrival), Stage.COMMITTED),), 0.0, AROUND)
+    assert len(marks.mails) == MOST
+    assert min(marks.mails) == 10
+    assert isinstance(marks.mails[10], Claiming)
+
+
+def test_dispatch_goes_on_when_its_being_watched_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing rests on a mark: what fails there is logged once, and no longer called."""
+    calls: list[object] = []
+
+    def broken(*arguments: object) -> None:
+        calls.append(arguments)
+        raise ValueError("no")
+
+    class Ear:
+        def mark(self, what: Mark) -> None:
+            raise AssertionError(what)
+
+    monkeypatch.setattr("actors.dispatch.watch", broken)
+    spec = DeploymentSpec(
+        name=Deployment("expenses"), address="e@example.com", definition="d", code="c", file="f", steps=(),
+        mail_to=(), runs="thread", env=(), python="3", waypost="0",
+    )  # fmt: skip
+    actor = DispatchActor.start(spec, CHILD, clock=ManualClock(), observer=Ear())
+    paper = Bench().paper
+    actor.tell(paper.snapshot())
+    for number in (1, 2):
+        paper.submit(dispatch_marks.Claim(number))
+        for message in paper.taken():
+            actor.tell(message)
+    actor.stop()
+    assert len(calls) == 1
+    assert "nobody observes it any more" in caplog.text
