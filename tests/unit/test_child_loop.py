@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import threading
+import zlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from waypost import NotReplayable, receive, sleep
 from waypost.authoring.requests import AwaitMail
 from waypost.authoring.scope import current
+from waypost.child.lanes import LaneTask
 from waypost.child.loop import WorkflowLoop
 from waypost.child.program import Asked, Finished, Gave, GaveUp, Raised, Stuck, Turn, Waiting
 from waypost.model.ids import CallId
@@ -293,6 +295,27 @@ def test_a_task_nested_too_deep_is_refused() -> None:
         await deeper(100)
 
     assert isinstance(Watched(body).end(), NotReplayable)
+
+
+def test_the_tasks_of_many_runs_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All runs of a child begin with a task of the same lane, and a child may have thousands: none pays for them."""
+    compared: list[object] = []
+
+    def compare(task: LaneTask, other: object) -> bool:
+        compared.append(other)
+        return task is other
+
+    monkeypatch.setattr(LaneTask, "__eq__", compare)
+
+    async def body() -> None:
+        await asyncio.wait([asyncio.create_task(sleep(1)), asyncio.create_task(sleep(2))])
+
+    runs = [Watched(body) for _ in range(200)]
+    assert not compared
+    tasks = asyncio.all_tasks(runs[0].loop)
+    assert {task.lane: hash(task) for task in tasks if isinstance(task, LaneTask)} == {
+        lane: zlib.crc32(lane.encode()) for lane in ("r1", "r1.1", "r1.2")
+    }
 
 
 def test_commands_carry_the_request() -> None:

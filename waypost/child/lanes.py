@@ -17,6 +17,7 @@ from waypost.model.ids import CALL_ID_LIMIT, CallId
 DEPTH = 64
 """Of tasks that make tasks; the call's identity has no room for more."""
 
+_SALT = 2**28 - 1
 _RELAYS = ("_ensure_future", "ensure_future", "<setcomp>")
 
 
@@ -45,8 +46,12 @@ class LaneTask(asyncio.Task[Any]):
         self.children = 0
         self.owner: LaneTask = owner or self
         """The task whose lane this one's calls are counted in: itself, or the caller of wait_for."""
-        self._lane_hash = zlib.crc32(lane.encode())
+        lane_hash = zlib.crc32(lane.encode())
+        # asyncio keeps all tasks of a process in one set, by the hash that they have now: by the lane's alone, the
+        # first task of each run would be compared there with that of every other.
+        self._lane_hash = lane_hash | (id(loop) >> 4 & _SALT) << 32
         super().__init__(coro, loop=loop, name=name or lane, context=context)
+        self._lane_hash = lane_hash
         self._log_destroy_pending = False  # a finished run drops its tasks on purpose
 
     def __hash__(self) -> int:
