@@ -25,17 +25,20 @@ from substrate.messages import (
     Claimed,
     Consumed,
     GenerationBegun,
+    GrantsChanged,
     Held,
     OutboxAdded,
     OutboxRemoved,
     Queued,
 )
 from substrate.operations import Change, Hold, Item
+from substrate.operations.granting import in_force
 from substrate.operations.sealing import may_be_sealed
 from substrate.routing import Threads, key_of
 from substrate.runlog import Known, Rooted
 from substrate.runs import Runs
 from substrate.state import State, decode_state
+from substrate.stream import Moved
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
@@ -69,6 +72,7 @@ class Index:
         self.queue: dict[int, Item] = {}
         self.on_hold: dict[int, Entry] = {}
         self.outbox: dict[int, OutboxAdded] = {}
+        self.granted = in_force(tree)
         self.finished: dict[RunId, None] = {}
         """Runs that have ended and may be sealed, in the order in which they came to that."""
         self.runs = Runs(tree, derived, self.threads, self.subject, limits.folds)
@@ -153,7 +157,7 @@ class Index:
     def _let_go(self, held: tuple[RunId, str]) -> None:
         self.held_bytes -= len(self._held.pop(held))
 
-    def _moved(self, fact: Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun) -> None:
+    def _moved(self, fact: Moved) -> None:
         match fact:
             case Queued():
                 self._queued(Item(fact))
@@ -171,6 +175,8 @@ class Index:
                 self.outbox[fact.outgoing.ordinal] = fact
             case OutboxRemoved():
                 del self.outbox[fact.ordinal]
+            case GrantsChanged():
+                self.granted = fact.now
             case GenerationBegun():
                 self._held.clear()
                 self.held_bytes = 0

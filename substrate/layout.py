@@ -22,7 +22,7 @@ STATE = "state/deployment.json"
 EPOCH = "state/epoch.json"
 SIGNER = "state/signer.json"
 DEPLOYED = "state/code.json"
-QUEUE, RUNS, SEALED, MAIL, OUTBOX, CODE = "queue", "runs", "sealed", "mail", "outbox", "code"
+QUEUE, RUNS, SEALED, MAIL, OUTBOX, CODE, GRANTS = "queue", "runs", "sealed", "mail", "outbox", "code", "grants"
 
 _STATES = {STATE: "state", EPOCH: "epoch", SIGNER: "signer", DEPLOYED: "deployed"}
 
@@ -233,7 +233,7 @@ def outbox_path(ordinal: int, key: str) -> str:
 
 def step_grants_path(step: str) -> str:
     """A step's grants."""
-    return f"grants/{encode_name(step)}.json"
+    return f"{GRANTS}/{encode_name(step)}.json"
 
 
 def schedule_path(schedule: str) -> str:

@@ -44,7 +44,7 @@ TABLE: dict[type[ev.Event], Rule] = {
     ev.CancelRequested: _rule(HOST, "cancel"),
     ev.RunCancelled: _rule(EITHER, "append", "cancel", "pause", "interrupt"),
     ev.RunCompleted: _rule(CHILD, "append"),
-    ev.RunFailed: _rule(EITHER, "append"),
+    ev.RunFailed: _rule(EITHER, "append", "take-up"),
     ev.StepStarted: _rule(CHILD, "append"),
     ev.StepCompleted: _rule(CHILD, "append"),
     ev.StepFailed: _rule(EITHER, "append", "interrupt"),

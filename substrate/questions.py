@@ -15,6 +15,7 @@ from substrate.messages import (
     Approvals,
     Census,
     Deadlines,
+    InForce,
     Kept,
     LiveRuns,
     LogPage,
@@ -24,6 +25,7 @@ from substrate.messages import (
     ReadBlob,
     ReadCensus,
     ReadDeadlines,
+    ReadGrants,
     ReadHold,
     ReadLive,
     ReadLog,
@@ -42,10 +44,22 @@ from waypost.model import run as fold
 from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 
-READING = (ReadLog, ReadBlob, ReadRuns, ReadDeadlines, ReadHold, ReadRejected, ReadApprovals, ReadLive, ReadCensus)
+READING = (
+    ReadGrants,
+    ReadLog,
+    ReadBlob,
+    ReadRuns,
+    ReadDeadlines,
+    ReadHold,
+    ReadRejected,
+    ReadApprovals,
+    ReadLive,
+    ReadCensus,
+)
 """Questions that are answered at once, from what is visible."""
 Value: TypeAlias = (
-    LogPage
+    InForce
+    | LogPage
     | bytes
     | Deadlines
     | tuple[RunLine, ...]
@@ -66,6 +80,8 @@ def answer(index: Index, question: ReadLog) -> LogPage | Refused: ...
 def answer(index: Index, question: ReadBlob) -> bytes | Refused: ...
 @overload
 def answer(index: Index, question: ReadHold) -> tuple[Kept, ...]: ...
+def answer(index: Index, question: ReadGrants) -> InForce: ...
+@overload
 @overload
 def answer(index: Index, question: ReadRejected) -> RejectedPage: ...
 @overload

@@ -9,12 +9,14 @@ from typing import TypeAlias
 import msgspec
 
 from substrate.census import ReadCensus
+from substrate.granting import ChangeGrants, ReadGrants
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
 from waypost.model.attempts import Consequence
 from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
-from waypost.model.events import AnyEvent, Decision
+from waypost.model.events import AnyEvent, Decision, Fault
+from waypost.model.grants import Asked
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.waiting import Waiting
 
@@ -104,6 +106,8 @@ class Start:
     mail_to: tuple[str, ...]
     """Whom the workflow may mail beside the sender of its first mail."""
 
+    secrets: tuple[Asked, ...] = ()
+    """What its steps ask for: no run begins without it being granted."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeUp:
@@ -112,6 +116,7 @@ class TakeUp:
     With ``start``: RunStarted and grants.json. With ``wait``: SignalReceived naming that wait (and ``decision`` when it
     answers an approval). ``reroute``: the mail's run has ended meanwhile; a new run is started that names the old one.
     """
+    ``barred``: why it may not run, for good; then, or where what it asks for isn't granted, it is RunFailed at once.
 
     arrival: int
     start: Start | None = None
@@ -119,6 +124,7 @@ class TakeUp:
     decision: Decision | None = None
     reroute: bool = False
 
+    barred: Fault | None = None
 
 @dataclass(frozen=True, slots=True)
 class Reject:
@@ -293,6 +299,7 @@ Operation: TypeAlias = (
     | ResetDeployment
     | Deploy
 )
+    | ChangeGrants
 
 
 # --- questions (answered from what is visible, in the order of the mailbox) ---------------------------------------
@@ -371,7 +378,8 @@ class ReadSealed:
 
 
 Question: TypeAlias = (
-    ReadLog
+    ReadGrants
+    | ReadLog
     | ReadBlob
     | ReadRuns
     | ReadDeadlines

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from substrate.granting import NOTHING_GRANTED, GrantsChanged, InForce
 from substrate.state import Latch
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
@@ -92,7 +93,9 @@ class GenerationBegun:
     generation: Generation
 
 
-Fact: TypeAlias = Appended | Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun
+Moved: TypeAlias = Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun | GrantsChanged
+"""What isn't an event of a run."""
+Fact: TypeAlias = Appended | Moved
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -125,6 +128,8 @@ class Snapshot:
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
     latch: Latch | None = None
     """Why no child may run until an operator resets it; all else goes on."""
+    granted: InForce = NOTHING_GRANTED
+    """What the steps may do."""
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable

@@ -323,6 +323,7 @@ class Writer:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+            granted=index.granted,
     def _leave(self, run: RunId) -> Iterator[Effect]:
         del self._index.finished[run]
         self._may_fold -= 1

@@ -17,6 +17,7 @@ from substrate.messages import (
     Consumed,
     Fact,
     GenerationBegun,
+    GrantsChanged,
     Held,
     OutboxAdded,
     OutboxRemoved,
@@ -57,7 +58,7 @@ class Book:
                 return self._leaves(fact.arrival)
             case Held():
                 return self._leaves(fact.entry.arrival)
-            case OutboxAdded() | OutboxRemoved() | GenerationBegun():
+            case OutboxAdded() | OutboxRemoved() | GenerationBegun() | GrantsChanged():
                 return ()
             case _:
                 assert_never(fact)

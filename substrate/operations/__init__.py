@@ -17,6 +17,7 @@
     deploying   the code that runs from now on
     cancelling  asking for a run's end; named signals
     grants      what a run may do
+    granting    what its steps may, as an operator grants it
     sealing     a finished run folds away; nobody asks for it
 
 No clock, no randomness, no file: those come in with the context and the view.
@@ -29,6 +30,7 @@ from substrate.messages import (
     Append,
     BeginGeneration,
     Cancel,
+    ChangeGrants,
     Claim,
     Deploy,
     Enqueue,
@@ -56,6 +58,7 @@ from substrate.operations import (
     append,
     cancelling,
     deploying,
+    granting,
     hold,
     intake,
     interrupting,
@@ -123,5 +126,7 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return latching.reset(view, operation)
         case Deploy():
             return deploying.deploy(view, operation)
+        case ChangeGrants():
+            return granting.change_grants(view, operation)
         case _:
             assert_never(operation)

@@ -13,14 +13,14 @@ from msgspec import UNSET
 from substrate import layout, principals, runlog
 from substrate.messages import Append, Appended, Principal, PutBlob, Recorded, Refused, WorkflowProcess
 from substrate.operations.change import Change, Context, Decided, Extension, Hold, Settled, View, fence, plain
-from substrate.operations.grants import grants_of
+from substrate.operations.grants import no_grant, recipients
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.event_parts import LATEST, SNAPSHOT
+from waypost.model.grants import may_mail
 from waypost.model.ids import CallId, RunId, is_call_id, message_key
-from waypost.model.mail import sender_matches
 
 _SHOWN = 3
 _TIMED = (ev.TimerSet, ev.SignalAwaited)
@@ -176,14 +176,10 @@ def _fields(  # noqa: PLR0911 - a table
         case ev.SignalAwaited() if event.park == "approval":
             if event.snapshot is not UNSET and len(bytes(event.snapshot)) > SNAPSHOT:
                 return Refused("too-large", f"a snapshot may have {SNAPSHOT} bytes, not {len(bytes(event.snapshot))}")
-            allowed = grants_of(view, operation.run).mail
-            stranger = next((who for who in event.who if not sender_matches(who, allowed)), None)
+            allowed = recipients(view, operation.run, view.known(operation.run).run)
+            stranger = next((who for who in event.who if not may_mail(allowed, who)), None)
             if stranger is not None:
-                return Refused(
-                    "grants",
-                    f"{stranger} may not be asked: no grant for this address",
-                    "name it in Workflow(mail_to=…)",
-                )
+                return Refused("grants", f"{stranger[:200]} may not be asked: {no_grant(stranger)}")
         case ev.RunResumed() if event.generation != view.state.generation:
             return Refused("generation", f"generation {event.generation} is not at work, {view.state.generation} is")
         case ev.RunResumed():

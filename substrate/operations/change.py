@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from substrate.granting import InForce
 from substrate.messages import Appended, Fact, OutboxAdded, Queued, Refused
 from substrate.principals import Name
 from substrate.routing import Runs, Standing, Threads
@@ -40,6 +41,11 @@ class View(Tree, Protocol):
     @property
     def state(self) -> State:
         """Generation and ordinals."""
+        ...
+
+    @property
+    def granted(self) -> InForce:
+        """What the steps may do."""
         ...
 
     @property

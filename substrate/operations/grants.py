@@ -1,28 +1,62 @@
-"""``grants.json``: what a run may do, fixed in the commit that starts it (decision 12)."""
+"""``grants.json``: what was in force when a run began, fixed in the commit that starts it (decision 12).
+
+    {"mail":["ann@example.com","boss@example.com"],"secrets":[],"steps":[{"contentHash":…,"grants":{…},"stepId":…}]}
+
+``mail`` are the sender of its first mail and whom the workflow or an operator named; ``steps`` is the snapshot of what
+was granted to its steps, left out where nothing was. What a run may do *now* is decided by what is granted now: a grant
+that is taken back is taken back from runs that are under way.
+"""
 
 from collections.abc import Iterable
+from shlex import quote
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from substrate import layout
 from substrate.errors import Damaged
+from substrate.granting import NOTHING_GRANTED, InForce
+from substrate.operations.change import View
 from substrate.runlog import Tree
+from waypost.model import run as fold
+from waypost.model.grants import NOTHING, RUN, Granted
 from waypost.model.ids import RunId
 
 
 class Grants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whom a run may mail and ask, and which secrets its steps may read (none yet)."""
+    """What a run was given at its start. ``secrets``: always empty, as steps have them, not runs."""
 
     mail: tuple[str, ...]
     secrets: tuple[str, ...] = ()
+    steps: tuple[Granted, ...] | UnsetType = UNSET
 
 
 _decoder = msgspec.json.Decoder(Grants)
 
 
-def grants(sender: str, mail_to: Iterable[str]) -> Grants:
-    """The grants of a new run: the sender of its first mail, and whom its workflow names; each once."""
-    return Grants(mail=tuple(dict.fromkeys(filter(None, (sender, *mail_to)))))
+def grants(sender: str, mail_to: Iterable[str], granted: InForce = NOTHING_GRANTED) -> Grants:
+    """The grants of a new run: the sender of its first mail, and whom its workflow or an operator names; each once."""
+    mail = granted.steps.get(RUN, NOTHING).mail
+    named = mail_to if isinstance(mail, UnsetType) else mail
+    return Grants(mail=tuple(dict.fromkeys(filter(None, (sender, *named)))), steps=granted.taken.steps or UNSET)
+
+
+def recipients(view: View, run: RunId, before: fold.Run) -> tuple[str, ...]:
+    """Whom a run may mail and ask now: addresses and ``*@domain``.
+
+    What an operator has said of mail decides, beside the sender of the run's first mail; where none has, what the
+    workflow declared when the run began. Raises Damaged.
+    """
+    mail = view.granted.steps.get(RUN, NOTHING).mail
+    ledger = fold.ledger(before)
+    if isinstance(mail, UnsetType) or ledger is None:
+        return grants_of(view, run).mail
+    return tuple(filter(None, (ledger.started.mail.sender, *mail)))
+
+
+def no_grant(person: str) -> str:
+    """What is said to a run that may not mail this person, and to whoever reads of it."""
+    return f"no grant to mail {person[:200]}; `waypost grants set DEPLOYMENT --mail {quote(person[:200])}` gives it"
 
 
 def encode_grants(record: Grants) -> bytes:

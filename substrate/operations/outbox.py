@@ -1,7 +1,7 @@
 """Mail that leaves: asked for by a run, kept until it is handed over, each move in one commit with its event.
 
-The grant check is here, against the run's own ``grants.json``. A mail that may not go, or can't be written, leaves
-MailFailed, so that the workflow sees it; only a request that breaks the protocol is Refused and leaves nothing.
+The grant check is here, against what is granted at this very commit. A mail that may not go, or can't be written,
+leaves MailFailed, so that the workflow sees it; only a request that breaks the protocol is Refused and leaves nothing.
 """
 
 import hashlib
@@ -22,12 +22,13 @@ from substrate.operations.answering import answering
 from substrate.operations.append import child_may_write, extend
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View
-from substrate.operations.grants import grants_of
+from substrate.operations.grants import no_grant, recipients
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
+from waypost.model.grants import may_mail
 from waypost.model.ids import idempotency_key, is_call_id
 from waypost.model.queue import Outgoing, encode
 
@@ -60,10 +61,10 @@ def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Le
         if operation.reply_to_mail not in ledger.mails:
             return Refused("mail", f"{operation.run} was given no mail {operation.reply_to_mail}")
         parent = ledger.mails[operation.reply_to_mail]
-    allowed = grants_of(view, operation.run).mail
-    stranger = next((each for each in operation.to if not mail.sender_matches(each, allowed)), None)
+    allowed = recipients(view, operation.run, before.run)
+    stranger = next((each for each in operation.to if not may_mail(allowed, each)), None)
     if stranger is not None:
-        return _failed(view, operation, f"no grant to mail {stranger[:200]}; name it in Workflow(mail_to=…)", context)
+        return _failed(view, operation, no_grant(stranger), context)
     message = _composed(view, operation, name, parent, context)
     if len(message) > context.limits.mail:
         return _failed(view, operation, f"the mail has {len(message)} bytes, over {context.limits.mail}", context)

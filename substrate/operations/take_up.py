@@ -1,7 +1,8 @@
 """Taking up a mail: the commit that records that it was consumed holds the event that it caused (design §3.5).
 
 A mail starts its run, or answers a wait of it that is open at this very commit; anything else is refused and changes
-nothing, and the claim goes back by ``Release``.
+nothing, and the claim goes back by ``Release``. A run that may not run, for good, begins and fails in the same commit:
+it is in the history, with the reason, and no child ever sees it (storage §5, the barrier).
 """
 
 import hashlib
@@ -14,7 +15,8 @@ from substrate import layout
 from substrate.messages import Consumed, Fact, Queued, Refused, Start, TakeUp
 from substrate.operations.append import extend
 from substrate.operations.buckets import filed, files_after
-from substrate.operations.change import Change, Context, Decided, Item, View
+from substrate.operations.change import Change, Context, Decided, Item, View, plain
+from substrate.operations.granting import barred as barring
 from substrate.operations.grants import encode_grants, grants
 from substrate.runlog import Known
 from waypost.model import events as ev
@@ -35,14 +37,15 @@ def take_up(view: View, operation: TakeUp, context: Context) -> Decided:
         return Refused("not-claimed", f"mail {operation.arrival} is not in processing")
     match operation:
         case TakeUp(start=Start() as start, wait=None, decision=None):
-            return _reroute(view, item, start, context) if operation.reroute else _start(view, item, start, context)
-        case TakeUp(start=None, wait=str() as wait, reroute=False):
+            begin = _reroute if operation.reroute else _start
+            return begin(view, item, start, context, operation.barred)
+        case TakeUp(start=None, wait=str() as wait, reroute=False, barred=None):
             return _answer(view, item, wait, operation.decision, context)
         case _:
             return Refused("invalid", "a take-up names either what is started or the wait that is answered")
 
 
-def _start(view: View, item: Item, start: Start, context: Context) -> Decided:
+def _start(view: View, item: Item, start: Start, context: Context, barred: ev.Fault | None) -> Decided:
     entry = item.queued.entry
     match view.standing(entry.run):
         case "live":
@@ -57,10 +60,10 @@ def _start(view: View, item: Item, start: Start, context: Context) -> Decided:
             assert_never(standing)
     if view.queued_for(entry.run)[0] != entry.arrival:
         return Refused("order", f"an earlier mail of {entry.run} comes first")
-    return _begin(view, item, entry, start, context)
+    return _begin(view, item, entry, start, context, barred=barred)
 
 
-def _reroute(view: View, item: Item, start: Start, context: Context) -> Decided:
+def _reroute(view: View, item: Item, start: Start, context: Context, barred: ev.Fault | None) -> Decided:
     """The mail's run has ended meanwhile: a new run begins with it, and what else waits for the old one goes along."""
     old = item.queued.entry.run
     if view.standing(old) != "ended":
@@ -69,13 +72,21 @@ def _reroute(view: View, item: Item, start: Start, context: Context) -> Decided:
         return Refused("order", f"an earlier mail of {old} comes first")
     run = run_id(view.state.run, context.random())
     entry = msgspec.structs.replace(item.queued.entry, run=run, starts=True, old=old)
-    return _begin(view, item, entry, start, context, rerouted=old)
+    return _begin(view, item, entry, start, context, barred=barred, rerouted=old)
 
 
 def _begin(
-    view: View, item: Item, entry: Entry, start: Start, context: Context, *, rerouted: RunId | None = None
+    view: View,
+    item: Item,
+    entry: Entry,
+    start: Start,
+    context: Context,
+    *,
+    barred: ev.Fault | None,
+    rerouted: RunId | None = None,
 ) -> Decided:
-    raw_grants = encode_grants(grants(entry.sender, start.mail_to))
+    raw_grants = encode_grants(grants(entry.sender, start.mail_to, view.granted))
+    barred = barred or barring(view.granted, start)
     event = ev.RunStarted(
         mail=entry.mailed,
         definition=start.definition,
@@ -89,16 +100,18 @@ def _begin(
         after=entry.old,
     )
     before = Known(fold.Absent(), prev=ev.genesis(context.repository, entry.run, raw_grants))
-    made = extend(view, entry.run, before, (event,), context)
+    events = (event,) if barred is None else (event, ev.RunFailed(error=barred))
+    made = extend(view, entry.run, before, events, context)
     if isinstance(made, Refused):
         return made
     puts, deletes, facts = _others(view, entry, rerouted, context)
     state = view.state if rerouted is None else msgspec.structs.replace(view.state, run=view.state.run + 1)
     state = filed(view, state, entry.key, context)
     origin = "" if rerouted is None else f", after {rerouted}"
+    ended = "" if barred is None else f", which fails: {plain(barred.type)}"
     return Change(
         author="supervisor",
-        subject=f"take up mail {entry.arrival} as {entry.run}{origin}",
+        subject=f"take up mail {entry.arrival} as {entry.run}{origin}{ended}",
         puts={
             **puts,
             **made.puts,

@@ -6,6 +6,7 @@
     commit      a commit's files, sorted by what they are
     plain       the short way of most commits
     logs        a run's events: numbers, chain, state machine, authors
+    grants      what steps are granted
     runs        its grants and values; sealing
     queue       a mail's places, moves and effect; buckets
     outbox      mail that leaves

@@ -14,6 +14,7 @@ from substrate.errors import Damaged
 from substrate.rules.code import begun_on, coded
 from substrate.rules.commit import Before, Commit, Ground, OfRun, Sorted, sort
 from substrate.rules.counts import counted, formatted, marked, state_after
+from substrate.rules.grants import granted
 from substrate.rules.logs import CHILD, Log, extended
 from substrate.rules.outbox import Told, outgoing
 from substrate.rules.plain import plain_append
@@ -63,6 +64,7 @@ def judge_all(before: Before, commit: Commit, ground: Ground) -> Verdict:
     found += marked(before, made, after, ground)
     found += formatted(before, made, after)
     found += coded(before, commit, made)
+    found += granted(before, commit, made)
     found += _others(before, made, ground)
     return Verdict(tuple(found), {each.run: each.known for each in logs}, after)
 

@@ -95,6 +95,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
     ),
     "authors": (
         Rule("author", "Each principal writes what the table of principals lets it write.", "storage §4"),
+        Rule("grants", "What a step is granted is in its one form, small, and of few steps.", "storage §1, §4"),
         Rule("fence", "A child writes to one live run, which its generation was given.", "storage §4"),
     ),
 }  # fmt: skip

@@ -19,6 +19,7 @@ from substrate.operations.buckets import Watermark
 from substrate.rules.code import whole_code
 from substrate.rules.commit import QUEUED, Ground
 from substrate.rules.counts import WITHOUT_EPOCH, read_watermark
+from substrate.rules.grants import readable
 from substrate.rules.outbox import sound
 from substrate.rules.queue import names
 from substrate.rules.runs import BOUND, has
@@ -175,6 +176,8 @@ def _file(tree: Tree, path: str, place: Place, seen: _Seen) -> Iterator[Broken]:
                 yield broken("ordinals", path, f"{seen.state.outbox} is the next outgoing mail")
             if not entry.about:
                 seen.outbox[entry.ordinal] = entry.run, entry.call
+        case "step-grants":
+            yield from readable(path, tree.read(path) or b"")
         case "mail" if (place.number or 0) >= seen.state.arrival:
             yield broken("ordinals", path, f"{seen.state.arrival} is the next arrival")
         case "watermark" if place.address != layout.address_key(seen.ground.address):

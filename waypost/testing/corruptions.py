@@ -74,12 +74,19 @@ def signalled(identity: str, **changed: object) -> ev.SignalReceived:
 
 
 HOST = "supervisor"
+CHILD = "workflow-process"
+SECRET = b'{"secrets":["github"]}'
 FAULT = ev.Fault(type="ChildCrashed", message="x")
 
 
 def exited(attempt: int) -> ev.RunInterrupted:
     """An exit of the live run's child."""
     return ev.RunInterrupted(generation=Generation(2), attempt=attempt, reason="ended by SIGSEGV")
+
+
+def granting(step: str, raw: bytes) -> Bad:
+    """Something in a step's grants."""
+    return Bad(puts={layout.step_grants_path(step): raw})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,11 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("an event over a MiB", "event-size", lambda w: w.append(big())),
     Corruption("a thousand timers and one", "open-calls", timers),
     Corruption("a folded event in two places", "append-only", kept_folded),
+    # --- grants ---
+    Corruption("grants that aren't in their one form", "grants", lambda _: granting("pay", b'{"secrets":["b","a"]}')),
+    Corruption("grants without a bound", "grants", lambda _: granting("pay", b'{"secrets":["%s"]}' % (b"a" * 20_000))),
+    Corruption("grants that say more", "grants", lambda _: granting("@run", b'{"files":["/"]}')),
+    Corruption("a child grants itself a secret", "author", lambda _: replace(granting("pay", SECRET), author=CHILD)),
     # --- code ---
     Corruption("a tree of code under another hash", "hash", lambda _: code({"x.py": b"x"}, "ab" * 32)),
     Corruption("a file is added to deployed code", "write-once", lambda _: code({"y.py": b"y"}, DEPLOYED.tree)),
@@ -358,6 +370,7 @@ HISTORY = {
     "a child writes to a run it wasn't given",
     "a child writes to two runs",
     "a child brings grants",
+    "a child grants itself a secret",
     "a mail in the outbox is changed",
     "an epoch that doesn't hold",
     "a claim that comes back counts twice",

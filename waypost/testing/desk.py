@@ -200,6 +200,7 @@ class Desk:
         """Memory is what the tree says, and no directory has more than 256 entries. Raises AssertionError."""
         fresh, kept = self.folded(), self.index
         assert kept.state == fresh.state
+        assert kept.granted == fresh.granted
         runs = runlog.run_ids(_as_tree(self.tree))
         assert [kept.known(run) for run in runs] == [fresh.known(run) for run in runs]
         assert kept.runs.driven() == fresh.runs.driven()

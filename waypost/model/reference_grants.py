@@ -1,0 +1,89 @@
+"""Grants in the form of the reference system's agent-state repositories: ``{"grants":[{"resource","action",…}]}``.
+
+Its hub grants tools, which this host has none of. What this host knows is written there so, and read so again:
+
+    {"resource":"mail:boss@example.com","action":"send","effect":"allow"}
+    {"resource":"secret:github","action":"read","effect":"allow"}
+    {"resource":"workflow:billing","action":"spawn","effect":"allow"}
+
+Promise: a record that means anything else, or more than these, grants nothing here; it is named as left out.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from waypost.model.errors import Invalid
+from waypost.model.grants import StepGrants, granted, handle, recipient
+from waypost.model.ids import deployment
+
+Record: TypeAlias = dict[str, Any]
+"""One grant: JSON of another system, whose fields are looked at one by one."""
+
+_KINDS: dict[tuple[str, str], Callable[[str], str]] = {
+    ("mail", "send"): recipient,
+    ("secret", "read"): handle,
+    ("workflow", "spawn"): deployment,
+}
+_FIELDS = frozenset({"resource", "action", "effect"})
+_list = msgspec.json.Decoder(dict[str, list[Record]])
+_SHOWN = 120
+
+
+def read(raw: bytes) -> tuple[StepGrants, tuple[str, ...]]:
+    """What it grants here, and the records that grant nothing here, as text. Raises Invalid for another form."""
+    try:
+        found = _list.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+        raise Invalid(f"no list of grants: {bad}") from None
+    if "grants" not in found:
+        raise Invalid("no list of grants")
+    taken: dict[str, list[str]] = {kind: [] for kind, _ in _KINDS}
+    left: list[str] = []
+    for record in found["grants"]:
+        kind, value = _read(record)
+        if value is None:
+            left.append(msgspec.json.encode(record).decode()[:_SHOWN])
+        else:
+            taken[kind].append(value)
+    mail = taken["mail"] or UNSET
+    return granted(mail=mail, secrets=taken["secret"], children=taken["workflow"]), tuple(left)
+
+
+def write(grants: StepGrants) -> bytes:
+    """The same grants there, with two spaces for each level as the reference writes them."""
+    records = [
+        {"resource": f"{kind}:{value}", "action": action, "effect": "allow"}
+        for kind, action, values in _listed(grants)
+        for value in values
+    ]
+    return msgspec.json.format(msgspec.json.encode({"grants": records}), indent=2) + b"\n"
+
+
+def is_form(raw: bytes) -> bool:
+    """Whether these bytes are in that form: such a file was kept as it is, once, and grants nothing."""
+    try:
+        read(raw)
+    except Invalid:
+        return False
+    return True
+
+
+def _read(record: Record) -> tuple[str, str | None]:
+    resource, action = record.get("resource"), record.get("action")
+    kind, _, value = resource.partition(":") if isinstance(resource, str) else ("", "", "")
+    check = _KINDS.get((kind, action)) if isinstance(action, str) else None
+    if check is None or record.get("effect", "allow") != "allow" or not _FIELDS.issuperset(record):
+        return kind, None
+    try:
+        return kind, check(value)
+    except Invalid:
+        return kind, None
+
+
+def _listed(grants: StepGrants) -> Iterator[tuple[str, str, Sequence[str]]]:
+    yield "mail", "send", grants.mail or ()
+    yield "secret", "read", grants.secrets
+    yield "workflow", "spawn", grants.children
