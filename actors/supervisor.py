@@ -47,7 +47,7 @@ from actors.messages import (
     Watch,
     WatchRun,
 )
-from actors.watching import APPROVALS, Asking
+from actors.watching import ATTENDED, Asking
 from substrate.messages import Open, Stage, Submit, Subscribe
 from waypost.acting import Clock, Next, Ref, Reply, Tell
 from waypost.model.ids import Generation
@@ -159,7 +159,7 @@ class SupervisorActor(Shell):
         self._watchers = (*(known for known in self._watchers if known.watcher.is_alive() and known != watch), watch)
         broadcaster = self._hired.get(Role.BROADCASTER)
         tell(broadcaster, Watch(watch.run, watch.watcher))
-        if watch.run == APPROVALS and broadcaster is not None:
+        if watch.run in ATTENDED and broadcaster is not None:
             # After the watch: an event that is too early to be told is old enough to be found.
             tell(watch.watcher, Asking(self._setup.spec.name, self._setup.spec.address, self.actor_ref))
 

@@ -1,4 +1,4 @@
-"""Watching for approvals: what such a watcher asks for, and what tells it where to begin.
+"""Watching all of a deployment for one purpose: what such a watcher asks for, and what tells it where to begin.
 
 Records only; beside ``actors.messages``.
 """
@@ -11,10 +11,25 @@ from waypost.model.ids import Deployment, RunId
 APPROVALS = RunId("approvals")
 """What a watcher names instead of a run: events that open or close an approval, of any run."""
 
+TURNS = RunId("turns")
+"""That something has changed of which a count is kept: what runs wait on, how much mail waits, how runs have ended."""
+FOLLOWED = RunId("followed")
+"""Nothing by itself: only where the deployment is, so that whoever follows its runs can be passed on to it."""
+ATTENDED = frozenset({APPROVALS, TURNS, FOLLOWED})
+"""Who watches for one of these is told ``Asking``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """To a watcher of ``TURNS``: something is otherwise since the last durable flush; ``ended``: outcomes of runs."""
+
+    deployment: Deployment
+    ended: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """To a watcher of ``APPROVALS``: it is told of this deployment's events from now on; what was before, it may ask.
+    """To a watcher of ``ATTENDED``: it is told of this deployment's events from now on; what was before, it may ask.
 
     Sent again whenever the deployment's crew, or its supervisor, was made anew.
     """

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
-from actors.watching import APPROVALS
-from substrate.messages import Appended, Committed, Durable, Queued, Ref, Snapshot
+from actors.watching import APPROVALS, TURNS, Turned
+from substrate.messages import Appended, Committed, Consumed, Durable, Held, Queued, Ref, Snapshot
 from waypost.acting import Next
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -26,6 +26,8 @@ RESTING = 256
 
 _ASKING = (ev.SignalAwaited, ev.SignalReceived, ev.SignalAwaitAbandoned, ev.TimerFired, *ev.TERMINAL)
 """What may open or close an approval."""
+_STEPS = (ev.StepStarted, ev.StepCompleted, ev.StepFailed, ev.RunResumed, ev.RunInterrupted)
+"""All other events may change what a run waits on, or how much mail waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Show:
 
     run: RunId | None
     watcher: Ref
-    what: Seen | SeenProgress | SeenQueued
+    what: Seen | SeenProgress | SeenQueued | Turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Present:
 
 
 Watchers: TypeAlias = Mapping[RunId | None, tuple[Ref, ...]]
-Pending: TypeAlias = tuple[tuple[int, Present | Appended | Queued], ...]
+Item: TypeAlias = Present | Appended | Queued | Consumed | Held
+Pending: TypeAlias = tuple[tuple[int, Item], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,7 @@ def advance(state: State, message: BroadcasterMessage, _now: Now) -> Next[State]
         case Snapshot():
             return Next(_snapshot(state, message))
         case Committed(last=last, facts=facts):
-            new = ((last, fact) for fact in facts if isinstance(fact, Appended | Queued))
+            new = ((last, fact) for fact in facts if isinstance(fact, Appended | Queued | Consumed | Held))
             return Next(replace(state, pending=(*state.pending, *new)))
         case Durable(up_to):
             return _durable(state, up_to)
@@ -97,6 +100,7 @@ def _durable(state: State, up_to: int) -> Next[State]:
     shown: list[Show] = []
     due = [item for position, item in state.pending if position <= up_to]
     state = replace(state, pending=state.pending[len(due) :])
+    watchers = state.watchers.get(TURNS, ())
     for item in due:
         state, more = _become_durable(state, item)
         shown += more
@@ -106,13 +110,18 @@ def _durable(state: State, up_to: int) -> Next[State]:
             shown += _show_progress(state, progress)
         elif progress.run in state.seqs or _coming(state.pending, progress.run):
             held[key] = progress
+    if watchers and any(map(_turns, due)):
+        turned = Turned(state.deployment, tuple(outcome for item in due for outcome in _ended(item)))
+        shown += [Show(TURNS, watcher, turned) for watcher in watchers]
     return Next(replace(state, held=held), tuple(shown))
 
 
-def _become_durable(state: State, item: Present | Appended | Queued) -> tuple[State, tuple[Show, ...]]:
+def _become_durable(state: State, item: Item) -> tuple[State, tuple[Show, ...]]:
     match item:
         case Present(seqs):
             return replace(state, seqs={**state.seqs, **seqs}), ()
+        case Consumed() | Held():
+            return state, ()
         case Queued():
             news = item.attempt == 0 and item.entry.arrival > state.newest
             following = replace(state, newest=max(state.newest, item.entry.arrival))
@@ -130,6 +139,23 @@ def _become_durable(state: State, item: Present | Appended | Queued) -> tuple[St
             return replace(state, seqs=seqs, resting=resting[-RESTING:]), tuple(_appended(state, item))
         case _:
             assert_never(item)
+
+
+def _turns(item: Item) -> bool:
+    match item:
+        case Appended(events=events):
+            return any(not isinstance(each.event, _STEPS) for each in events)
+        case Present():
+            return False
+        case Queued() | Consumed() | Held():
+            return True
+        case _:
+            assert_never(item)
+
+
+def _ended(item: Item) -> Iterator[str]:
+    if isinstance(item, Appended):
+        yield from (fold.outcome(each.event) for each in item.events if isinstance(each.event, ev.TERMINAL))
 
 
 def _rests(run: fold.Run) -> bool:

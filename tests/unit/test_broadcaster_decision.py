@@ -7,6 +7,7 @@ import msgspec
 from actors.logic import terminal
 from actors.logic.terminal import HELD_PROGRESS, Show, State, advance
 from actors.messages import ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
+from actors.watching import TURNS, Turned
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -15,6 +16,7 @@ from substrate.messages import (
     Enqueue,
     MailDelivered,
     QueueMail,
+    Reject,
     Release,
     Start,
     TakeUp,
@@ -88,13 +90,15 @@ class Bench:
         return shown
 
 
-def text(what: Seen | SeenProgress | SeenQueued) -> str:
+def text(what: Seen | SeenProgress | SeenQueued | Turned) -> str:
     """What a watcher sees, in short."""
     match what:
         case Seen():
             return f"{what.recorded.event.seq} {ev.kind(what.recorded.event)}"
         case SeenProgress():
             return f"… {what.text}"
+        case Turned():
+            return f"turned {' '.join(what.ended)}".strip()
         case SeenQueued():
             return f"mail {what.arrival} {what.subject} from {what.sender}"
 
@@ -135,6 +139,27 @@ def test_events_come_once_in_order_and_the_end_last():
     bench.flush()
     assert bench.take() == [("anne", "1 RunStarted"), ("anne", "2 StepStarted"), ("anne", "3 RunCompleted")]
     assert not bench.state.watchers
+
+
+def test_who_counts_is_told_once_a_flush_that_something_is_otherwise_and_not_of_steps():
+    """A count is made anew for it; that a step has begun, or another one, changes nothing that is counted."""
+    bench = Bench()
+    bench.tell(Watch(TURNS, ANNE))
+    bench.run()
+    bench.mail(2)
+    assert bench.take() == []
+    bench.flush()
+    assert bench.take() == [("anne", "turned")]
+    bench.do(step())
+    bench.flush()
+    assert bench.take() == []
+    bench.do(Claim(2))
+    bench.do(Reject(2, "no"))
+    bench.flush()
+    assert bench.take() == [("anne", "turned")]
+    bench.do(end())
+    bench.flush()
+    assert bench.take() == [("anne", "turned completed")]
 
 
 def test_what_becomes_of_a_run_s_last_mail_comes_to_who_watches_all_runs():

@@ -7,15 +7,14 @@ import pytest
 
 from actors.dispatch import DispatchActor
 from actors.effects import Ask
-from actors.logic import dispatch_marks
 from actors.logic.dispatch_marks import MOST, Around, Claiming, Marks, watch
 from actors.messages import DeploymentSpec
-from substrate.messages import Append, Claim, Release, Stage
+from substrate.messages import Append, Claim, Release, Stage, WorkflowProcess
 from waypost.model import events as ev
-from waypost.model.ids import Deployment
+from waypost.model.ids import Deployment, Generation
 from waypost.observing import Mark, Timed
 from waypost.testing.clock import ManualClock
-from waypost.testing.dispatch_bench import CHILD, RUN, Bench, Generation, WorkflowProcess
+from waypost.testing.dispatch_bench import CHILD, RUN, Bench
 
 AROUND = Around("expenses", 3, 2)
 RETURNS = Append(
@@ -110,7 +109,7 @@ def test_dispatch_goes_on_when_its_being_watched_fails(
     paper = Bench().paper
     actor.tell(paper.snapshot())
     for number in (1, 2):
-        paper.submit(dispatch_marks.Claim(number))
+        paper.submit(Claim(number))
         for message in paper.taken():
             actor.tell(message)
     actor.stop()
