@@ -158,7 +158,12 @@ def main(arguments: Sequence[str]) -> int:
         say=(lambda at, text: write(f"{at}\t{text}")) if options.print else None,
         give_up=give_up,
     )
-    with Host.start(config, disk):
+    try:
+        host = Host.start(config, disk)
+    except HostError as refused:
+        write(refused.message)
+        return 1
+    with host:
         write(READY)
         signal.sigwait(_ENDING)
         failed = tuple(reasons)  # what is told from here on is that it was closed
