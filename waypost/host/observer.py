@@ -1,0 +1,65 @@
+"""ObserverActor: adds up what the host's other actors mark, as ``observer_logic`` decides; and the ear it has for them.
+
+Nobody waits for it, and nothing rests on it. Who marks puts a message into its mailbox, if there is room, and goes on;
+should it fail or be stopped, what is marked from then on goes nowhere, and `waypost top` and the metrics say so.
+"""
+
+import itertools
+from queue import SimpleQueue
+from typing import Any, cast
+
+import pykka
+
+from actors.messages import Forward, WakeAt
+from actors.watching import Turned
+from waypost.acting import Clock, Ref
+from waypost.host.observer_logic import Count, State, advance
+from waypost.observing import Enqueued, Flushed, Mark, Timed
+from waypost.shell import Shell, tell
+
+MOST = 4096
+"""Messages that may wait for it; marks beyond them are dropped, and counted."""
+
+
+class ObserverActor(Shell):
+    """One for a host. Asked ``Figures`` it answers its ``State``."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        super().__init__("observer", State(), advance, clock=clock)
+
+    def perform(self, effect: Any) -> None:
+        """Ask a repository, or the clock."""
+        match effect:
+            case Count():
+                tell(effect.supervisor, Forward(effect.what, self.actor_ref, effect.correlation))
+            case WakeAt():
+                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+            case _:
+                super().perform(effect)
+
+
+class Ear(pykka.ActorRef[Any]):
+    """The observer's ref as others are given it: what can be done without is dropped where it doesn't keep up.
+
+    Dropped are marks, and news that something has changed (what is counted then is counted at the next news). That a
+    deployment is there, or in another state, is told in any case: that is seldom.
+    """
+
+    def __init__(self, observer: Ref, most: int = MOST) -> None:
+        self.__dict__.update(vars(observer))  # a ref of the same actor
+        self.dropped = 0
+        """How many were; it may be a few behind while several threads drop."""
+        self._most, self._drops = most, itertools.count(1)
+
+    def tell(self, message: Any) -> None:
+        """As of any ref. Raises pykka.ActorDeadError."""
+        droppable = isinstance(message, Turned | Timed | Enqueued | Flushed)
+        inbox = cast("SimpleQueue[Any]", self.actor_inbox)  # the shell's own kind of inbox
+        if droppable and inbox.qsize() >= self._most:
+            self.dropped = next(self._drops)
+            return
+        super().tell(message)
+
+    def mark(self, what: Mark) -> None:
+        """Take a mark, or drop it; an observer that has ended is no error."""
+        tell(self, what)
