@@ -17,6 +17,7 @@ import pykka
 
 from actors.describing import Description
 from actors.messages import StateChanged
+from actors.watching import TURNS
 from ipc import cores
 from ipc.secret import Secret
 from substrate.disk import Disk
@@ -38,6 +39,7 @@ from waypost.host.kin import end_leftovers, kin
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.messages import Begin, End
+from waypost.host.observer import Ear, ObserverActor
 from waypost.host.redeploying import Redeployer
 from waypost.host.root import HostActor, House
 from waypost.host.server import ApiServer, bind
@@ -112,6 +114,8 @@ class Host:
             opened.callback(listener.close)
             guardian = Guardian()
             opened.callback(guardian.close)
+            observer = Ear(ObserverActor.start(clock=clock))
+            opened.callback(_quietly, lambda: observer.stop(timeout=_MARGIN))
             wires = Wires(unsent=config.limits.unsent, guardian=guardian)
             ports = Ports(
                 data=data,
@@ -121,10 +125,11 @@ class Host:
                 wires=wires,
                 limits=config.limits,
                 disk=disk or Disk(),
+                observer=observer,
             )
             sinks = SinkActor.start(clock=clock)
             opened.callback(_quietly, lambda: sinks.stop(timeout=_MARGIN))
-            root = _root(config, ports, clock, wires, opened, sinks)
+            root = _root(config, ports, clock, wires, opened, sinks, observer)
             live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
             status = Status(
                 waypost=__version__,
@@ -167,7 +172,9 @@ class Host:
         self.close()
 
 
-def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened: ExitStack, sinks: Ref) -> Ref:
+def _root(
+    config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened: ExitStack, sinks: Ref, observer: Ref
+) -> Ref:
     """Start the actors, and the clock and the wires, which tell the root should they fail.
 
     Their end goes onto the stack: asked politely first, then by the root's own end, and only then clock and wires.
@@ -181,7 +188,7 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
         watchers = (timeline,)
 
     def report(description: Description) -> None:
-        for watcher in watchers:
+        for watcher in (*watchers, observer):
             tell(watcher, StateChanged(description))
 
     house = House(
@@ -194,6 +201,7 @@ def _root(config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened
         give_up=config.give_up,
         watchers=watchers,
         sinks=sinks,
+        attendants=((TURNS, observer),),
     )
     with cores.together():  # all others are started by one of these
         root = HostActor.start(house)

@@ -18,6 +18,7 @@ from waypost.host.wires import Wires
 from waypost.model.declaration import Runs
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
+from waypost.observing import NOBODY, Observer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Ports:
     wires: Wires
     limits: Limits
     disk: Disk
+    observer: Observer = NOBODY
+    """Whom timing marks are told."""
 
 
 class HostCrew:
@@ -60,6 +63,7 @@ class HostCrew:
             limits=ports.limits,
             parent=parent,
             incarnation=incarnation,
+            observer=ports.observer,
         )
 
     def dispatch(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
@@ -72,6 +76,7 @@ class HostCrew:
             parent=parent,
             incarnation=incarnation,
             limits=ports.limits,
+            observer=ports.observer,
         )
 
     def scheduler(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:

@@ -38,7 +38,7 @@ from waypost.host.root_states import (
     State,
 )
 from waypost.model.errors import WaypostError
-from waypost.model.ids import Deployment
+from waypost.model.ids import Deployment, RunId
 from waypost.model.times import Now
 from waypost.shell import Shell
 
@@ -58,6 +58,8 @@ class House:
     watchers: tuple[Ref, ...] = ()
     sinks: Ref | None = None
     """The SinkActor."""
+    attendants: tuple[tuple[RunId, Ref], ...] = ()
+    """As of ``root_states.Setup``."""
     isolation: Isolation = NONE
     users: Mapping[str, int] = field(default_factory=dict)
     """Each deployment's own, where the isolation gives it one."""
@@ -67,7 +69,7 @@ class HostActor(Shell):
     """The root. Told ``Begin``; asked ``Deployments`` and ``End``."""
 
     def __init__(self, house: House) -> None:
-        self._setup = Setup(house.ports.limits, house.watchers, house.sinks)
+        self._setup = Setup(house.ports.limits, house.watchers, house.sinks, house.attendants)
         super().__init__("host", Idle(), self._decide, clock=house.ports.clock)
         self._house = house
         self._code = {described.spec.name: described for described in house.described}
@@ -87,6 +89,7 @@ class HostActor(Shell):
                     clock=ports.clock,
                     parent=self.actor_ref,
                     incarnation=effect.incarnation,
+                    observer=ports.observer,
                 )
                 self._keep(bus)
                 self.actor_ref.tell(BusStarted(effect.incarnation, bus))

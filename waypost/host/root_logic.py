@@ -164,6 +164,7 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
     effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
     if setup.sinks is not None:
         effects.append(Tell(message.supervisor, WatchRun(APPROVALS, setup.sinks)))
+    effects += [Tell(message.supervisor, WatchRun(what, who)) for what, who in setup.attendants]
     return Next(after, (*effects, Tell(message.supervisor, Start())))
 
 

@@ -9,7 +9,7 @@ from actors.messages import DeploymentSpec
 from waypost.acting import Ref
 from waypost.host.describe import Described
 from waypost.host.errors import HostError
-from waypost.model.ids import Deployment
+from waypost.model.ids import Deployment, RunId
 from waypost.model.limits import Limits
 
 # --- effects -------------------------------------------------------------------------------------------------------
@@ -128,6 +128,8 @@ class Setup:
     watchers: tuple[Ref, ...] = ()
     sinks: Ref | None = None
     """Who is told of approvals."""
+    attendants: tuple[tuple[RunId, Ref], ...] = ()
+    """Who else watches all deployments, and for what of ``actors.watching.ATTENDED``."""
 
 
 @dataclass(frozen=True, slots=True)
