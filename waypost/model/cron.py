@@ -42,7 +42,7 @@ class BadExpression(Invalid):
 
     def __init__(self, expression: str, why: str, hint: str) -> None:
         shown = expression if len(expression) <= LONGEST else f"{expression[:40]}…"
-        super().__init__(f"{shown!r} is no cron expression: {why}", hint=hint)
+        super().__init__(f"{shown!r} can't be a schedule: {why}", hint=hint)
         self.expression = expression
 
 

@@ -127,7 +127,7 @@ def check(of: Schedule, after_ms: int) -> None:
     """
     if next_after(of, after_ms) is None:
         raise Invalid(
-            f"schedule {of.id}, {of.expression!r} in {of.tz}, never comes: each of its times is left out by gap='skip'",
+            f"{of.expression!r} in {of.tz} never comes: gap='skip' leaves each of its times out",
             hint="use gap='run-after'",
         )
 
