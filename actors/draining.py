@@ -1,4 +1,4 @@
-"""Planned ends: draining, a fresh process, rest; who wants it, and what is still waited for.
+"""Planned ends: draining, a fresh process, rest, sleep; who wants it, and what is still waited for.
 
 Records only; part of ``actors.messages``, which carry them.
 """
@@ -79,6 +79,27 @@ class ChildWeighed:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """From dispatch, which was told ``Doze``: all is at rest as of ``position``, and it begins nothing more.
+
+    None: something is to be done, and it goes on as ever.
+    """
+
+    generation: Generation
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GiveWay:
+    """From the host: others wait for a place. The child is let go as soon as there is nothing for it to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depart:
+    """From the host: whoever sleeps isn't needed any more, nothing more comes this way. Who is awake ignores it."""
+
+
 # --- to dispatch, to a child ---------------------------------------------------------------------------------------
 
 
@@ -92,6 +113,13 @@ class Quiesce:
 @dataclass(frozen=True, slots=True)
 class Close:
     """Begin no run any more with the child of this generation; those that have begun go on, with their mail."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Doze:
+    """If all is at rest, begin nothing more with the child of this generation; answered with ``Rested``."""
 
     generation: Generation
 

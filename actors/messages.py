@@ -9,7 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from actors.describing import Description, ExitReason
-from actors.draining import ChildWeighed, Close, Drain, Quiesce, Recycle, RecycleRequested, StillExecuting, Weigh
+from actors.draining import (
+    ChildWeighed,
+    Close,
+    Depart,
+    Doze,
+    Drain,
+    GiveWay,
+    Quiesce,
+    Recycle,
+    RecycleRequested,
+    Rested,
+    StillExecuting,
+    Weigh,
+)
 from actors.exits import ExitCounted
 from ipc.messages import RunLogCredit, ToChild
 from substrate.effects import SpaceShort
@@ -47,6 +60,8 @@ class DeploymentSpec:
     """At the latch live runs wait for an operator, or those that aren't parked ``fail``."""
     cut_short: tuple[str, ...] = ()
     """Steps that a deployment which is taken out of service doesn't wait for to their end."""
+    warm: bool = False
+    """Whether it keeps its process also where there is nothing to do."""
 
 
 class Role(enum.StrEnum):
@@ -176,7 +191,8 @@ class Woken:
 
 
 NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | RecycleRequested | ChildWeighed
-NewsOfDispatch: TypeAlias = ExitCounted | StillExecuting
+NewsOfDispatch: TypeAlias = ExitCounted | StillExecuting | Rested
+NewsOfHost: TypeAlias = GiveWay | Depart
 SupervisorMessage: TypeAlias = (
     Start
     | Stop
@@ -184,6 +200,7 @@ SupervisorMessage: TypeAlias = (
     | Asked
     | NewsOfChild
     | NewsOfDispatch
+    | NewsOfHost
     | WatchRun
     | Woken
     | Outcome
@@ -296,7 +313,8 @@ class GenerationDown:
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable
-DispatchMessage: TypeAlias = Stream | GenerationUp | GenerationDown | Quiesce | Close | RunLogCredit | Outcome | Woken
+ToDispatch: TypeAlias = GenerationUp | GenerationDown | Quiesce | Close | Doze
+DispatchMessage: TypeAlias = Stream | ToDispatch | RunLogCredit | Outcome | Woken
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------

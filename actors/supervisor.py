@@ -9,7 +9,7 @@ from typing import assert_never
 
 import pykka
 
-from actors.draining import Close, Quiesce, Weigh
+from actors.draining import Close, Doze, Quiesce, Weigh
 from actors.logic.supervisor import advance
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_effects import (
@@ -27,6 +27,7 @@ from actors.logic.supervisor_effects import (
     Hire,
     Introduce,
     LaunchChild,
+    MayDoze,
     OpenRepository,
     Pass,
     Up,
@@ -49,7 +50,7 @@ from actors.messages import (
 )
 from actors.watching import ATTENDED, Asking
 from substrate.messages import Open, Stage, Submit, Subscribe
-from waypost.acting import Clock, Next, Ref, Reply, Tell
+from waypost.acting import Clock, Halt, Next, Ref, Reply, Tell
 from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
@@ -111,6 +112,8 @@ class SupervisorActor(Shell):
                 tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected, effect.reason))
             case Calm():
                 tell(self._hired[Role.DISPATCH], Quiesce(effect.generation))
+            case MayDoze():
+                tell(self._hired[Role.DISPATCH], Doze(effect.generation))
             case CloseIntake():
                 tell(self._hired[Role.DISPATCH], Close(effect.generation))
             case WeighChild():
@@ -125,7 +128,7 @@ class SupervisorActor(Shell):
                 tell(self._sink, StateChanged(effect.description))
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
-            case Reply() | Tell():
+            case Reply() | Tell() | Halt():
                 raise AssertionError("the shell's own")
             case _:
                 assert_never(effect)

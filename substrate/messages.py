@@ -53,6 +53,7 @@ from substrate.requests import (
     TakeUp,
     WorkflowProcess,
 )
+from substrate.rest import ReadRest, Rest
 from substrate.state import Latch
 from substrate.steering import (
     Answer,
@@ -147,6 +148,7 @@ __all__ = [
     "ReadLive",
     "ReadLog",
     "ReadRejected",
+    "ReadRest",
     "ReadRuns",
     "ReadSealed",
     "Recorded",
@@ -159,6 +161,7 @@ __all__ = [
     "ReleaseHeld",
     "ResetDeployment",
     "Result",
+    "Rest",
     "ResumeDeployment",
     "RunLine",
     "Seal",

@@ -30,6 +30,7 @@ from substrate.messages import (
     ReadLive,
     ReadLog,
     ReadRejected,
+    ReadRest,
     ReadRuns,
     ReadSealed,
     Refused,
@@ -113,8 +114,8 @@ def answer(index: Index, question: Question) -> Value | Refused:  # noqa: C901, 
             return read_census(index)
         case ReadDeadlines():
             return read_deadlines(index, question)
-        case ReadSealed():
-            return None  # whoever owns the repository has sealed it by then
+        case ReadSealed() | ReadRest():
+            return None  # whoever owns the repository answers these
         case _:
             assert_never(question)
 

@@ -11,6 +11,7 @@ import msgspec
 from substrate.census import ReadCensus
 from substrate.granting import ChangeGrants, ReadGrants
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
+from substrate.rest import ReadRest
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
 from waypost.model.attempts import Consequence
 from waypost.model.code import Deployed, Files
@@ -381,6 +382,7 @@ Question: TypeAlias = (
     ReadGrants
     | ReadLog
     | ReadBlob
+    | ReadRest
     | ReadRuns
     | ReadDeadlines
     | ReadHold

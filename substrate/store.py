@@ -297,6 +297,11 @@ class Store:
         """Whether something that is durable isn't on the branch yet."""
         return self._journals.unsealed
 
+    @property
+    def quiet(self) -> float:
+        """When the last flush was seen by ``wants_seal``, in monotonic seconds; 0 before the first."""
+        return self._newest
+
     def wants_seal(self, now: float) -> bool:
         """Whether a seal is due at this monotonic time; to be asked after a flush and every half second or so.
 

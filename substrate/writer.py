@@ -35,6 +35,7 @@ from substrate.messages import (
     Idle,
     Merge,
     Queued,
+    ReadRest,
     ReadSealed,
     Ref,
     Refused,
@@ -48,6 +49,7 @@ from substrate.messages import (
 from substrate.operations import Change, Context, Hold, Settled
 from substrate.operations.sealing import seal_run
 from substrate.questions import READING
+from substrate.resting import rest
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
 from substrate.settling import Settling
@@ -139,6 +141,8 @@ class Writer:
         if isinstance(what, READING):
             value = told(self._index, what)
             result = value if isinstance(value, Refused) else Done(self._position, value)
+        elif isinstance(what, ReadRest):
+            result = Done(self._position, rest(self._index, position=self._position, quiet=self._store.quiet))
         elif isinstance(what, ReadSealed):
             yield from self.seal(now)
             result = Done(self._position)

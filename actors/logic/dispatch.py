@@ -14,6 +14,7 @@ BeginGeneration puts claims back.
     dispatch_grace     how long a cancelled run has to end by itself
     dispatch_exits     an exit that is counted against those that were driven
     dispatch_draining  who is let go of, and who is still at work
+    dispatch_dozing    whether there is nothing to do
     dispatch_turn      one message being worked on
 """
 
@@ -21,11 +22,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from actors.draining import Close, Quiesce, StillExecuting
+from actors.draining import Close, Doze, Quiesce, Rested, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
 from actors.exits import ExitCounted
 from actors.logic import (
+    dispatch_dozing,
     dispatch_draining,
     dispatch_exits,
     dispatch_grace,
@@ -140,6 +142,8 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
         case GenerationDown(generation=generation, unexpected=unexpected):  # it was given nothing
             counted = ToSupervisor(ExitCounted(generation=generation, runs=()))
             return Next(state, (counted,) if unexpected else ())
+        case Doze(generation):
+            return Next(state, (ToSupervisor(Rested(generation, None)),))
         case GenerationUp() | Quiesce() | Close() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case _:
@@ -196,6 +200,8 @@ class _Work:
                 self._quiesce(message)
             case Close():
                 self._close(message)
+            case Doze():
+                self._doze(message)
             case Woken():
                 self._settle(self._woken(message))
             case Snapshot():
@@ -293,6 +299,10 @@ class _Work:
         child = self._state.child
         if isinstance(child, Up) and child.generation == message.generation:
             self._turn.child = replace(child, takes="begun")
+
+    def _doze(self, message: Doze) -> None:
+        if dispatch_dozing.settle(self._cards.values(), message, self._turn):
+            self._book.resting = NONE
 
     def _leave(self) -> None:
         """No child any more. Requests about mail go on: their answers come, whichever generation there is."""

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.describing import Changed
-from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, StillExecuting
+from actors.draining import ChildWeighed, Depart, Drain, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.errors import ActorsError
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
 from actors.logic.supervisor_child import counting, latching, leaving, raise_child, raising, settled, starting
+from actors.logic.supervisor_dozing import auditing, dozing, drowsy, gives_way, letting_go
 from actors.logic.supervisor_draining import answerable, bereaved, leave
 from actors.logic.supervisor_effects import (
     Announce,
@@ -31,6 +32,7 @@ from actors.logic.supervisor_forwards import answered, forwarded
 from actors.logic.supervisor_planned import News, manned, planned, wanted
 from actors.logic.supervisor_recycling import another, policed
 from actors.logic.supervisor_retiring import retires
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     HELD,
     UNSUPERVISED,
@@ -67,7 +69,7 @@ from actors.logic.supervisor_words import describe
 from actors.messages import Describe, Forward, Role, Start, Stop, SupervisorMessage, WakeAt, WatchRun, Woken
 from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome, Refused, ResetDeployment, ResumeDeployment, Snapshot, Withheld
-from waypost.acting import ActorEnded, Asked, Next, Reply
+from waypost.acting import ActorEnded, Asked, Halt, Next, Reply
 from waypost.model.times import Now
 
 WATCHING = 64
@@ -79,7 +81,8 @@ _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged
 def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
     present = settled(setup, state, now)
-    following = _timed(state, answerable(setup, present, _decide(setup, present, message, now), now), now)
+    decided = answerable(setup, present, _decide(setup, present, message, now), now)
+    following = _timed(state, drowsy(setup, decided, now), now)
     description = describe(setup, following.state)
     if description == describe(setup, state):
         return following
@@ -102,6 +105,10 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return leave(setup, state, (), message.patience, now)
         case WatchRun():
             return Next(state, (Attend(message),))
+        case GiveWay():
+            return gives_way(setup, state)
+        case Depart():
+            return Next(state, (Halt(),) if isinstance(state, Dormant) else ())
         case ActorEnded():
             return ended(setup, state, message, now)
         case Outcome() if message.correlation in state.books.asked:
@@ -137,7 +144,9 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
             return policed(setup, planned(setup, state, message, now), now)
         case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing():
             return planned(setup, state, message, now)
-        case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed):
+        case Dozing():
+            return dozing(setup, state, message, now)
+        case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed | Rested):
             return Next(state)  # late news
         case Idle():
             return opening(state.books, state.early) if isinstance(message, Start) else Next(state)
@@ -157,9 +166,13 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
             return another(state, now) if message == Woken(state.wake) else Next(state)
         case Latching():
             return latching(setup, state, message, now)
+        case LettingGo():
+            return letting_go(setup, state, message, now)
+        case Auditing():
+            return auditing(setup, state, message, now)
         case Ending():
             return _ending(setup, state, message, now)
-        case CrashLooping() | Resetting() | Unmanned() | Held() | Lifting() | Stopped() | Down():
+        case CrashLooping() | Resetting() | Unmanned() | Held() | Lifting() | Dormant() | Stopped() | Down():
             return Next(state)  # late news
         case _:
             assert_never(state)
@@ -223,7 +236,7 @@ def _ending(setup: Setup, state: Ending, message: News, now: Now) -> Next[State]
         return Next(state)
     head, *left = state.left
     match state.then:
-        case Again():
+        case Again() | Audit() | Asleep():
             # What hasn't ended may still write, or be a child that runs: nothing new may be started beside it.
             why = f"{head} failed to end within {setup.limits.stop_deadline:g} s; start the host again"
             then, withheld = Lost("host-fault", why), withhold(forwards(state.then.early), why)

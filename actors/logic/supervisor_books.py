@@ -79,6 +79,8 @@ class Books:
     """When it came into the state that it is in, in Unix ms; told to people, and nothing is decided by it."""
     held: int = field(default=0, compare=False)
     """When it was made durable that the deployment is held, in this supervisor's life; the same."""
+    pressed: bool = False
+    """Whether others wait for its place, so that it is let go as soon as there is nothing to do."""
     scarce: str = ""
     """Why its disk takes no new mail, in words; empty as a rule."""
 

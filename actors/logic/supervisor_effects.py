@@ -1,6 +1,6 @@
 """What a supervisor's decision wants done: effects by role, which the shell carries out on the actors it has started.
 
-Records only; ``Reply``, ``Tell`` and ``WakeAt`` come from elsewhere.
+Records only; ``Reply``, ``Tell``, ``Halt`` and ``WakeAt`` come from elsewhere.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from actors.describing import Description
 from actors.messages import Role, Terminate, WakeAt, WatchRun
 from substrate.messages import Operation, Question
-from waypost.acting import Reply, Tell
+from waypost.acting import Halt, Reply, Tell
 from waypost.model.ids import Generation
 
 
@@ -100,6 +100,13 @@ class Calm:
 
 
 @dataclass(frozen=True, slots=True)
+class MayDoze:
+    """Ask dispatch whether all is at rest; then it begins nothing more."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
 class WeighChild:
     """Have the child's memory told."""
 
@@ -140,12 +147,14 @@ Effect: TypeAlias = (
     | Up
     | Gone
     | Calm
+    | MayDoze
     | CloseIntake
     | WeighChild
     | Introduce
     | Attend
     | AttendAll
     | Announce
+    | Halt
     | Reply
     | Tell
     | WakeAt

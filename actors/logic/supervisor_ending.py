@@ -19,7 +19,9 @@ from actors.logic.supervisor_effects import (
     Hire,
     Introduce,
     OpenRepository,
+    Pass,
 )
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing
 from actors.logic.supervisor_states import (
     WHOLE,
     Again,
@@ -34,10 +36,11 @@ from actors.logic.supervisor_states import (
     Running,
     State,
     Stopped,
+    Then,
     crew_of,
 )
 from actors.messages import Role, Terminate, WakeAt, Woken
-from substrate.messages import Outcome, Withheld
+from substrate.messages import Outcome, ReadRest, Withheld
 from waypost.acting import ActorEnded, Next, Reply, Tell
 from waypost.model.times import Now
 
@@ -60,17 +63,17 @@ def stop(setup: Setup, state: State, askers: tuple[int, ...], now: Now) -> Next[
         case Idle():
             withheld = withhold(forwards(state.early), stopped)
             return Next(Stopped(state.books), (*withheld, *_answers(askers)))
-        case Stopped() | Down():
+        case Stopped() | Down() | Dormant():
             return Next(Stopped(state.books), _answers(askers))
         case Ending(then=Over(others, reason)):
             return Next(replace(state, then=Over((*others, *askers), reason)))
-        case Ending(then=Again(early=early)):
+        case Ending(then=Again(early=early) | Audit(early=early) | Asleep(early=early)):
             return Next(replace(state, then=Over(askers)), withhold(forwards(early), stopped))
         case Ending():
             return Next(replace(state, then=Over(askers)))
-        case Opening():
+        case Opening() | Auditing():
             before: tuple[Effect, ...] = withhold(forwards(state.early), stopped)
-        case Running() | Draining() | Retiring():
+        case Running() | Draining() | Retiring() | Dozing():
             before = (Gone(state.books.generation, unexpected=False),)
         case _:
             before = ()
@@ -96,12 +99,16 @@ def wind(
     setup: Setup,
     books: Books,
     left: tuple[Role, ...],
-    then: Again | Over | Lost,
+    then: Then,
     now: Now,
     *,
     before: tuple[Effect, ...] = (),
 ) -> Next[State]:
     """Have the first of ``left`` end; when none is left, go where ``then`` says."""
+    if left == (Role.SUBSTRATE,) and isinstance(then, Audit):
+        books = replace(books, last=books.last + 1)
+        auditing = Auditing(books, then.position, books.last, then.early)
+        return Next(auditing, (*before, Pass(books.last, ReadRest())))
     if not left:
         following = _afterwards(books, then)
         return Next(following.state, (*before, *following.effects))
@@ -126,11 +133,13 @@ def forwards(early: Iterable[Early]) -> tuple[Asker, ...]:
     return tuple(forward.asker for forward in early)
 
 
-def _afterwards(books: Books, then: Again | Over | Lost) -> Next[State]:
+def _afterwards(books: Books, then: Then) -> Next[State]:
     lost = withhold(books.asked.values(), "the repository was closed before it could answer")
     books = replace(books, asked={})
     match then:
-        case Again():
+        case Asleep(deadline, ()):
+            return Next(Dormant(replace(books, pressed=False), deadline), lost)
+        case Again() | Audit() | Asleep():
             following = opening(books, then.early)
             return Next(following.state, (*lost, *following.effects))
         case Over():
@@ -149,7 +158,7 @@ def _fault(setup: Setup, state: State, role: Role, end: ActorEnded, now: Now) ->
     by_disk = role is Role.SUBSTRATE and end.fault == "disk"
     disk_faults = state.books.disk_faults + by_disk
     books = replace(state.books, faults=recent, disk_faults=disk_faults)
-    early = state.early if isinstance(state, Opening) else ()
+    early = state.early if isinstance(state, Opening | Auditing) else ()
     before: tuple[Effect, ...] = ()
     then: Again | Lost = Again(f"the {role} failed: {failure}", early)
     if by_disk and disk_faults >= _DISK_FAULTS:
@@ -202,7 +211,7 @@ def _youngest_first(state: State) -> tuple[Role, ...]:
     return tuple(reversed(crew_of(state)))
 
 
-def _farewell(then: Again | Over | Lost) -> str:
+def _farewell(then: Then) -> str:
     return "the deployment is stopped" if isinstance(then, Over) else "the deployment is being ended after a failure"
 
 

@@ -12,6 +12,7 @@ from actors.logic.supervisor_crashes import NONE
 from actors.logic.supervisor_draining import drain
 from actors.logic.supervisor_effects import Effect, Pass
 from actors.logic.supervisor_ending import opening, wind, withhold
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     HELD,
     Again,
@@ -57,11 +58,13 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
 ) -> Next[State]:
     """Hand it on, in order; or keep it, or withhold it with the reason."""
     match state:
-        case Idle() | Opening():
+        case Dormant():
+            return opening(state.books, (forward,))
+        case Idle() | Opening() | Auditing():
             if len(state.early) >= EARLY:
                 return Next(state, withhold((forward.asker,), "the repository is still opening; try again"))
             return Next(replace(state, early=(*state.early, forward)))
-        case Ending(then=Again() as again):
+        case Ending(then=Again() | Audit() | Asleep() as again):
             if len(again.early) >= EARLY:
                 return Next(state, withhold((forward.asker,), "the repository is being opened anew; try again"))
             return Next(replace(state, then=replace(again, early=(*again.early, forward))))
@@ -107,6 +110,8 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
             | Unmanned()
             | Held()
             | Lifting()
+            | Dozing()
+            | LettingGo()
         ):
             books = _asked_by(state.books, forward.asker)
             return Next(replace(state, books=books), (Pass(books.last, forward.what),))

@@ -5,17 +5,20 @@ One at a time: who comes second is refused, with what is under way. A stop goes 
 
 from typing import assert_never
 
-from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, StillExecuting
+from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.logic.supervisor_books import Goal, Renewing, Resting, Setup
 from actors.logic.supervisor_child import Internal, running
+from actors.logic.supervisor_dozing import looked
 from actors.logic.supervisor_draining import drain, draining, shelve, shelving
 from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
 from actors.logic.supervisor_retiring import retire, retiring
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     UNSUPERVISED,
     BackingOff,
     Bereft,
     Draining,
+    Ending,
     Held,
     Lifting,
     Planned,
@@ -29,11 +32,11 @@ from actors.logic.supervisor_states import (
 )
 from actors.logic.supervisor_words import describe
 from actors.messages import Woken
-from substrate.messages import Done, Refused
+from substrate.messages import Done, Outcome, Refused
 from waypost.acting import Next, Reply
 from waypost.model.times import Now
 
-News = Internal | StillExecuting | RecycleRequested | ChildWeighed
+News = Internal | StillExecuting | Rested | RecycleRequested | ChildWeighed
 UNDER_WAY = (Draining, Retiring, Shelving, Superseding, Bereft, Replacing, Succeeding)
 
 
@@ -66,7 +69,9 @@ def manned(setup: Setup, state: Running, message: News, now: Now) -> Next[State]
         case Woken(state.tick):
             due = looked_at(setup, state, now)
             return due if isinstance(due, Next) else _renew(setup, state, Renewing("policy", due), now)
-        case StillExecuting():
+        case Woken(state.look) | Outcome(state.look):
+            return looked(setup, state, message, now)
+        case StillExecuting() | Rested():
             return Next(state)  # of a drain that is over
         case _:
             return running(setup, state, message, now)
@@ -76,11 +81,11 @@ def planned(  # noqa: PLR0911 - one return per state
     setup: Setup, state: Planned, message: News, now: Now
 ) -> Next[State]:
     """One message on the way; what a child wants that has to go anyway is nothing new."""
-    if isinstance(message, RecycleRequested | ChildWeighed):
+    if isinstance(message, RecycleRequested | ChildWeighed | Rested):
         return Next(state)
     if isinstance(state, Draining):
         return draining(setup, state, message, now)
-    if isinstance(message, StillExecuting):
+    if isinstance(message, StillExecuting | Rested):
         return Next(state)
     match state:
         case Retiring():
@@ -106,6 +111,9 @@ def _refused(setup: Setup, state: State) -> Refused:
     why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
     if isinstance(state, Held | Lifting):
         return Refused("held", why)
+    falls_asleep = isinstance(state, Ending) and isinstance(state.then, Audit | Asleep)
+    if falls_asleep or isinstance(state, Dozing | LettingGo | Auditing | Dormant):
+        return Refused("asleep", why, "try again in a moment: that wakes it")
     if not isinstance(state, UNDER_WAY):
         return Refused("not-running", why, "`waypost runs` and `waypost why RUN` say more; try again when it runs")
     return Refused(_under_way(state), why, "one thing at a time; `waypost resume` ends a drain")

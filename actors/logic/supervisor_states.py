@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 from actors.draining import Executing
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Books, Early, Goal, Renewing, Resting
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo, Sleepy
 from actors.messages import Role
 from substrate.messages import Latch
 from waypost.model.ids import Generation
@@ -63,13 +64,17 @@ class Starting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The child is ready. ``broken``: why its code doesn't load. ``tick``: token of the next look at its bounds."""
+    """The child is ready. ``broken``: why its code doesn't load. ``tick``: token of the next look at its bounds.
+
+    ``look``: token of the next look at whether there is anything to do, or correlation of the answer.
+    """
 
     books: Books
     pid: int
     since: float
     broken: str = ""
     tick: int | None = None
+    look: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,13 +294,16 @@ class Lost:
     message: str
 
 
+Then: TypeAlias = Again | Over | Lost | Audit | Asleep
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The crew is being stopped, youngest first: the first of ``left`` was asked to end."""
 
     books: Books
     left: tuple[Role, ...]
-    then: Again | Over | Lost
+    then: Then
     deadline: int
     """Token of the wake-up at which we stop waiting for it."""
 
@@ -321,15 +329,15 @@ Manned: TypeAlias = Starting | Running | Evicting | Dismissing
 Planned: TypeAlias = Draining | Retiring | Shelving | Superseding | Bereft | Replacing | Succeeding
 Latched: TypeAlias = Latching | CrashLooping | Resetting
 Open: TypeAlias = Raising | Manned | Planned | Counting | BackingOff | Latched | Unmanned | Held | Lifting
-State: TypeAlias = Idle | Opening | Open | Ending | Stopped | Down
+State: TypeAlias = Idle | Opening | Open | Sleepy | Dormant | Ending | Stopped | Down
 
 
 def crew_of(state: State) -> tuple[Role, ...]:  # noqa: PLR0911 - one return per crew
     """Whom the supervisor has started and not yet seen end, in the order of their start."""
     match state:
-        case Idle() | Stopped() | Down():
+        case Idle() | Stopped() | Down() | Dormant():
             return ()
-        case Opening():
+        case Opening() | Auditing():
             return (Role.SUBSTRATE,)
         case Raising() | Counting() | BackingOff() | Latching() | CrashLooping() | Resetting() | Unmanned() | Bereft():
             return UNSUPERVISED
@@ -347,6 +355,8 @@ def crew_of(state: State) -> tuple[Role, ...]:  # noqa: PLR0911 - one return per
             | Superseding()
             | Replacing()
             | Succeeding()
+            | Dozing()
+            | LettingGo()
         ):
             return WHOLE
         case Ending():

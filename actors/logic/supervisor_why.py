@@ -10,6 +10,7 @@ from actors.draining import Executing
 from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import left
 from actors.logic.supervisor_down import down, recycle_failed
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     WHOLE,
     Again,
@@ -48,7 +49,7 @@ from waypost.model.why import Sentence, command
 ON = "what was accepted and what was begun goes on"
 
 
-def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911 - one return per group of states
+def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states
     """The sentence for this state."""
     match state:
         case Idle() | Opening() | Raising() | Starting():
@@ -65,6 +66,15 @@ def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911 - o
             return _latched(setup, state)
         case Held() | Lifting():
             return _held(setup, state)
+        case Dozing() | LettingGo() | Auditing() | Ending(then=Audit() | Asleep()):
+            return Sentence(
+                waits_for="nothing: there is nothing to do, so its process and all that belongs to it end",
+                since=_since(state),
+                until=_later(state, setup.limits.stop_deadline * len(WHOLE)),
+                then="it is dormant, unless something comes meanwhile",
+            )
+        case Dormant(deadline=deadline):
+            return asleep(deadline, _since(state))
         case Ending():
             return _ending(setup, state)
         case Stopped():
@@ -245,6 +255,8 @@ def _ending(setup: Setup, state: Ending) -> Sentence:
             return Sentence(waits_for=what, since=since, until=until, then=then)
         case Lost(reason=reason, message=message):
             return down(setup.spec.name, reason, message, since, mailed=False)
+        case Audit() | Asleep():
+            raise AssertionError("it falls asleep: that has a sentence of its own")
         case _:
             assert_never(state.then)
 
@@ -258,6 +270,16 @@ def _stopped(setup: Setup, state: Stopped) -> Sentence:
         then=f"{ON} where it was",
         command=command("run"),
         needed=True,
+    )
+
+
+def asleep(deadline: int | None, since: str) -> Sentence:
+    """The sentence of a deployment that sleeps until ``deadline`` (Unix ms), or until something comes."""
+    return Sentence(
+        waits_for="mail, answers and signals" + ("" if deadline is None else ", or its next timer"),
+        since=since,
+        until="" if deadline is None else stamp(deadline),
+        then="it is woken within a moment, and goes on; until then it has no process",
     )
 
 

@@ -5,6 +5,7 @@ from typing import assert_never
 from actors.describing import Description
 from actors.draining import Executing
 from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     Again,
     BackingOff,
@@ -35,6 +36,7 @@ from actors.logic.supervisor_states import (
     Stopped,
     Succeeding,
     Superseding,
+    Then,
     Unmanned,
 )
 from actors.logic.supervisor_why import sentence
@@ -56,7 +58,7 @@ def describe(setup: Setup, state: State) -> Description:
         reason=reason,
         generation=state.books.generation,
         pid=state.pid if isinstance(state, Running | Draining | Retiring) else None,
-        until=state.until if isinstance(state, BackingOff) else None,
+        until=_until(state),
         isolation=setup.spec.isolation,
         code=code,
         since=why.since,
@@ -68,7 +70,17 @@ def describe(setup: Setup, state: State) -> Description:
     )
 
 
-def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0911 - one return per word
+def _until(state: State) -> int | None:
+    match state:
+        case BackingOff():
+            return state.until
+        case Dormant():
+            return state.deadline
+        case _:
+            return None
+
+
+def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0911, PLR0912 - one return per word
     """The state, the code of its reason where it is down, and the reason for people."""
     match state:
         case Stopped(reason=reason) if reason:
@@ -89,6 +101,10 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
             return "down", LATCH, f"{LATCH}: {state.latch.detail}; `waypost reset {name}` lets it have a child again"
         case Dismissing() | Unmanned() | Down():
             return "down", state.reason, f"{state.reason}: {state.message}"
+        case Dozing() | LettingGo() | Auditing():
+            return "dozing", "", ""
+        case Dormant():
+            return "dormant", "", ""
         case Held() | Lifting():
             return "held", "", f"after {state.why}; `waypost resume {name}` lists what would go out and lets it go on"
         case Ending():
@@ -142,8 +158,10 @@ def _named(executing: tuple[Executing, ...], more: int) -> str:
     return ", ".join(named) + (f" and {others} more" if others else "")
 
 
-def _afterwards(then: Again | Over | Lost) -> tuple[str, str, str]:
+def _afterwards(then: Then) -> tuple[str, str, str]:
     match then:
+        case Audit() | Asleep():
+            return "dozing", "", ""
         case Again():
             return then.word, "", then.reason
         case Over():

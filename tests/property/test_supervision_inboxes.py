@@ -6,25 +6,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.describing import ExitReason
-from actors.draining import Drain, Executing, Recycle, RecycleRequested, StillExecuting
+from actors.draining import Depart, Drain, Executing, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.exits import ExitCounted
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
-from actors.logic.supervisor_effects import Calm, CloseIntake, EndChild, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_books import Setup
+from actors.logic.supervisor_effects import Calm, CloseIntake, EndChild, Hire, LaunchChild, MayDoze, Pass, Up
 from actors.logic.supervisor_effects import Gone as GoneFrom
+from actors.logic.supervisor_sleep import Auditing, Dormant
 from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
 from actors.logic.supervisor_words import describe
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Start, Stop, WakeAt
 from substrate.messages import (
     BeginGeneration,
     Done,
+    Enqueue,
     HoldDeployment,
     Latch,
     LatchDeployment,
     LiveRuns,
     Outcome,
     ReadLive,
+    ReadRest,
     ResetDeployment,
+    Rest,
     ResumeDeployment,
     Snapshot,
 )
@@ -80,8 +85,17 @@ RUN = RunId("run_3_00112233445566aa")
 class World:
     """What a supervisor's effects would have done; answers come when chance wants it."""
 
-    def __init__(self) -> None:
+    def __init__(self, setup: Setup = supervision.SETUP) -> None:
         self.state: Any = IDLE
+        self.setup = setup
+        self.position = 0
+        """Commits since the repository was opened."""
+        self.judging: Generation | None = None
+        """With whose child dispatch is asked whether all is at rest."""
+        self.judged: int | None = None
+        """Up to which commit dispatch has said so."""
+        self.parting: Generation | None = None
+        """Whose process was asked to leave."""
         self.now = Now(wall=1_000_000, mono=100.0)
         self.present: dict[Role, int] = {}
         self.given_up: set[Role] = set()
@@ -111,7 +125,7 @@ class World:
 
     def tell(self, message: Any) -> None:
         """Give the supervisor a message and do what it wants."""
-        following = supervision.step(self.state, message, now=self.now)
+        following = supervision.step(self.state, message, now=self.now, setup=self.setup)
         self.state = following.state
         for effect in following.effects:
             self.perform(effect)
@@ -139,6 +153,9 @@ class World:
                 assert effect.closed == (self.state.books.retirement is not None)
                 self.shut = generation if effect.closed else self.shut
                 self.ups.append(generation)
+            case MayDoze(generation):
+                assert self.process == generation
+                self.judging = generation
             case Calm(generation):
                 assert self.process == generation
                 assert self.calm != generation, "dispatch is told twice"
@@ -154,6 +171,7 @@ class World:
                 self.answered.append(effect.token)
             case EndChild():
                 assert Role.CHILD in self.present
+                self.parting = self.process
             case _ if type(effect).__name__ == "OpenRepository":
                 self.questions.append((effect.correlation, "open"))
 
@@ -162,6 +180,7 @@ class World:
         correlation, what = self.questions.pop(0)
         match what:
             case "open":
+                self.position, self.judged = 0, None
                 value: Any = Snapshot(
                     position=0,
                     repository="r",
@@ -178,6 +197,11 @@ class World:
                 value, self.held = None, "drain"
             case ReadLive():
                 value = LiveRuns((), self.alive)
+            case ReadRest():
+                value = Rest(self.position, 0.0, "", None)
+            case Enqueue():
+                self.position += 1
+                value = None
             case ResumeDeployment():
                 value, self.held = None, ""
             case LatchDeployment(detail=detail):
@@ -207,10 +231,19 @@ class World:
         """The child's process ends; its actor reports and ends, too."""
         assert self.process is not None
         generation, self.process = self.process, None
+        # What it says last is its exit: the next one may be hired as soon as that is heard.
+        left = self.present.get(Role.CHILD) == generation
+        if left:
+            del self.present[Role.CHILD]
         self.tell(ChildExited(generation, ExitReason(status=1)))
-        if self.present.get(Role.CHILD) == generation:
-            incarnation = self.present.pop(Role.CHILD)
-            self.tell(ActorEnded("orders/child", incarnation, None))
+        if left:
+            self.tell(ActorEnded("orders/child", generation, None))
+
+    def settle(self) -> None:
+        """Its child comes up."""
+        while not self.ups:
+            self.act("answer", 0)
+            self.act("ready", 1)
 
     def act(self, what: str, number: int) -> None:
         """Whatever chance wants, if it can happen now."""
@@ -223,6 +256,8 @@ class World:
                 self.tell(ChannelViolated(self.process, "bad frame"))
             case "exit" if self.process is not None:
                 self.exit()
+            case "part" if self.process is not None and self.process == self.parting:
+                self.exit()
             case "count" if self.unsure:
                 self.tell(self.unsure.pop(0))
             case "runs":
@@ -232,6 +267,16 @@ class World:
                 self.wishes += 1
                 self.tell(Asked(RANGE[self.wishes], wish))
                 assert self.begun[-1] == RANGE[self.wishes], "no answer, or not at once"
+            case "judge" if self.judging is not None and Role.DISPATCH in self.present:
+                self.judged = self.position if number else None
+                self.tell(Rested(self.judging, self.judged))
+                self.judging = None
+            case "commit" if Role.SUBSTRATE in self.present and {*self.present} - {Role.SUBSTRATE}:
+                self.position += 1
+            case "press":
+                self.tell(GiveWay())
+            case "depart" if not isinstance(self.state, Dormant):
+                self.tell(Depart())
             case "request" if self.process is not None:
                 self.tell(RecycleRequested(self.process, "leaks"))
             case "executes" if self.calm is not None:
@@ -329,6 +374,48 @@ def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[
     assert not patient or 9 in world.answered, "a stop that was to be patient is never answered"
     assert world.process is None
     assert not world.state.books.asked
+
+
+NIGHT = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *["answer", "end", "part"] * 6,
+                *["wake", "judge", "ready"] * 3,
+                *["forward", "press", "commit", "depart", "exit", "count", "fail", "recycle"],
+            ]
+        ),
+        st.integers(0, 6),
+    ),
+    max_size=80,
+)
+
+
+@given(NIGHT)
+def test_what_sleeps_has_nothing_to_do_and_whatever_comes_is_answered(acts: list[tuple[str, int]]) -> None:
+    """A mail at any step of falling asleep and of waking is in the repository, or kept for it; none is forgotten."""
+    world = World(supervision.SLEEPY_SETUP)
+    world.tell(Start())
+    world.settle()
+    asked = 0
+    for what, number in acts:
+        if what == "forward":
+            asked += 1
+            world.tell(Asked(100 + asked, Forward(MAIL)))
+        else:
+            world.act(what, number)
+        assert set(crew_of(world.state)) >= set(world.present)
+        if isinstance(world.state, Dormant):
+            assert not world.present
+            assert world.position == world.judged, "something was committed that nobody has seen"
+            assert len({each for each in world.answered if each > 100}) == asked, "a mail is forgotten"
+        if isinstance(world.state, Auditing):
+            assert set(world.present) <= {Role.SUBSTRATE}
+    world.tell(Asked(8, Stop()))
+    while isinstance(world.state, Ending):
+        world.leave(world.state.left[0], None)
+    assert 8 in world.answered
+    assert len({each for each in world.answered if each > 100}) == asked, "a mail is forgotten"
 
 
 LIVES = st.lists(st.sampled_from(["dies at once", "dies late", "lives"]), min_size=1, max_size=25)

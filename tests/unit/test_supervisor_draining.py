@@ -278,7 +278,9 @@ def test_a_child_may_ask_for_its_successor() -> None:
     assert step(DRAINING, RecycleRequested(Generation(3), "again")) == Next(DRAINING)
 
 
-@pytest.mark.parametrize("limits", [Limits(recycle_age=30.0), Limits(recycle_grants=30.0)], ids=["age", "grants"])
+@pytest.mark.parametrize(
+    "limits", [Limits(idle=0.0, recycle_age=30.0), Limits(idle=0.0, recycle_grants=30.0)], ids=["age", "grants"]
+)
 def test_a_child_that_has_run_for_long_enough_is_replaced(limits: Limits) -> None:
     """It is looked at at the very moment, and not before."""
     setup = replace(SETUP, limits=limits)
@@ -296,7 +298,7 @@ def test_a_child_that_has_run_for_long_enough_is_replaced(limits: Limits) -> Non
 
 def test_a_child_that_has_grown_is_replaced() -> None:
     """It is weighed at each look; what it weighs is the whole group's."""
-    setup = replace(SETUP, limits=Limits(recycle_memory=1000))
+    setup = replace(SETUP, limits=Limits(idle=0.0, recycle_memory=1000))
     up = step(STARTING, ChildReady(Generation(3), 77, CODE, ""), setup=setup).state
     look = step(up, Woken(11), setup=setup)
     assert WeighChild() in look.effects

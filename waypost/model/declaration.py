@@ -46,6 +46,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     files: tuple[str, ...] = ()
     """Data files that belong to the code, from the workflow file's folder."""
     on_crash_loop: OnCrashLoop = "wait"
+    warm: Literal[True] | UnsetType = UNSET
+    """Whether it keeps its process where there is nothing to do; as a rule it lets it go."""
     asynchronous: bool = True
     """Whether the run function is ``async def``."""
     steps: tuple[StepDeclared, ...] = ()

@@ -33,6 +33,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """One-for-all restarts within ``actor_window`` that latch the deployment as ``host-fault``."""
     actor_window: float = 60.0
     stop_deadline: float = 15.0
+    idle: float = 60.0
+    """Without anything to do, after which a deployment lets its process go; 0: never."""
+    threads: int = 300
+    """Of a host in all, as a rule: as many deployments are awake at once as that allows."""
     drain: float = 60.0
     """Of a drain for a fresh process: then it goes on all the same, and what executes is resumed by the next one."""
     drain_stop: float = 20.0

@@ -17,7 +17,9 @@ from substrate.messages import (
     HoldDeployment,
     LatchDeployment,
     ReadLive,
+    ReadRest,
     ReadRuns,
+    ReadSealed,
     Refused,
     ResetDeployment,
     ResumeDeployment,
@@ -28,7 +30,7 @@ from waypost.cli.bounds import MAY_BE_SET
 from waypost.model.limits import DEFAULT
 from waypost.testing.supervision import MAIL, SETUP, STATES, step
 
-_OWN = (BeginGeneration, HoldDeployment, LatchDeployment, ReadLive)
+_OWN = (BeginGeneration, HoldDeployment, LatchDeployment, ReadLive, ReadRest, ReadSealed)
 """What a supervisor asks the repository by itself."""
 _TOKEN = 77
 """Of whoever asks; no sample state waits for it."""

@@ -6,11 +6,22 @@ from typing import Any
 import msgspec
 
 from actors.describing import ExitReason
-from actors.draining import ChildWeighed, Drain, Executing, Recycle, RecycleRequested, StillExecuting
+from actors.draining import (
+    ChildWeighed,
+    Depart,
+    Drain,
+    Executing,
+    GiveWay,
+    Recycle,
+    RecycleRequested,
+    Rested,
+    StillExecuting,
+)
 from actors.exits import ExitCounted
 from actors.logic.supervisor import advance
 from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Retirement, Setup
 from actors.logic.supervisor_crashes import Crashes
+from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     WHOLE,
     Again,
@@ -40,6 +51,7 @@ from actors.logic.supervisor_states import (
     Stopped,
     Succeeding,
     Superseding,
+    Then,
     Unmanned,
 )
 from actors.messages import (
@@ -62,6 +74,7 @@ from substrate.messages import (
     Outcome,
     Refused,
     ResetDeployment,
+    Rest,
     ResumeDeployment,
     Snapshot,
     Withheld,
@@ -94,8 +107,11 @@ def a_spec(name: str = "orders", *, code: str = CODE, env: tuple[str, ...] = ())
     )
 
 
-LIMITS = Limits()
+LIMITS = Limits(idle=0.0)
+"""A child that runs is left alone: whether there is something to do is looked at where a test wants it."""
+SLEEPY = Limits(idle=60.0)
 SETUP = Setup(spec=a_spec(), limits=LIMITS)
+SLEEPY_SETUP = Setup(spec=a_spec(), limits=SLEEPY)
 NOW = Now(wall=1_000_000, mono=100.0)
 TOKEN = 10
 """Correlation or wake-up's token of whatever a sample state waits for."""
@@ -137,7 +153,7 @@ def ledger_of_a_step(step: str) -> fold.Ledger:
     return msgspec.structs.replace(ledger, steps={CallId("r1#1"): fold.OpenStep(step, 1, "a" * 64, since)})
 
 
-def ending(then: Again | Over | Lost, *left: Role) -> Ending:
+def ending(then: Then, *left: Role) -> Ending:
     """A crew that is ending; without names, one that has no child."""
     return Ending(BOOKS, left or YOUNGEST_FIRST[1:], then, TOKEN)
 
@@ -188,6 +204,12 @@ SUPERSEDING = Superseding(BOOKS, RENEWING, RAISED)
 BEREFT = Bereft(BOOKS, RENEWING, RAISED)
 REPLACING = Replacing(BOOKS, RENEWING, Generation(4))
 SUCCEEDING = Succeeding(BOOKS, RENEWING, TOKEN)
+LOOKING = Running(BOOKS, pid=77, since=10.0, look=TOKEN)
+DOZING = Dozing(BOOKS, 77, 10.0)
+LETTING_GO = LettingGo(BOOKS, 5)
+AUDITING = Auditing(BOOKS, 5, TOKEN)
+AUDITING_IN_VAIN = Auditing(BOOKS, 5, TOKEN, (Early(1, MAIL),))
+DORMANT = Dormant(BOOKS, 2_000_000)
 STOPPED = Stopped(BOOKS)
 FAILED = Stopped(BOOKS, "the recycle failed: not ready within 30 s")
 DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
@@ -196,7 +218,7 @@ OPEN = (
     *(RAISING, STARTING, RUNNING, EVICTING, EVICTING_COUNTED, DISMISSING, COUNTING, BRINK, BACKING_OFF),
     *(DRAINING, DRAINING_TO_REST, DRAINING_TO_STOP, EVICTING_TO_STOP, COUNTING_TO_REST, SHELVING),
     *(RETIRING, SUPERSEDING, BEREFT, REPLACING, SUCCEEDING),
-    *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING),
+    *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING, LOOKING, DOZING, LETTING_GO),
 )
 """States in which the repository is open."""
 STATES = (
@@ -206,6 +228,11 @@ STATES = (
     ending(Again("the dispatch failed")),
     ending(Over((4,)), Role.SUBSTRATE),
     ending(Lost("damaged", "flush 7 is missing"), Role.SUBSTRATE),
+    ending(Audit(5)),
+    ending(Asleep(None), Role.SUBSTRATE),
+    AUDITING,
+    AUDITING_IN_VAIN,
+    DORMANT,
     STOPPED,
     FAILED,
     DOWN,
@@ -237,6 +264,12 @@ MESSAGES: dict[str, Any] = {
     "recycle requested": RecycleRequested(Generation(3), "leaks"),
     "runs are left": Outcome(TOKEN, Done(1, LiveRuns((LEFT,), 1))),
     "no run is left": Outcome(TOKEN, Done(1, LiveRuns((), 0))),
+    "nothing is to be done": Outcome(TOKEN, Done(5, Rest(5, 0.0, "", None))),
+    "something was done": Outcome(TOKEN, Done(6, Rest(6, 0.0, "", None))),
+    "all is at rest": Rested(Generation(3), 5),
+    "not all is at rest": Rested(Generation(3), None),
+    "give way": GiveWay(),
+    "depart": Depart(),
     "weighed": ChildWeighed(Generation(3), 2**30),
     "lifted": Outcome(LIFTED, Done(1, None)),
     "lifting withheld": Outcome(LIFTED, Withheld("no space")),

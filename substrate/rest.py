@@ -1,0 +1,23 @@
+"""The question whether a repository is at rest, and its answer. Records only; part of ``substrate.messages``."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRest:
+    """Whether anything is to be done that needs no word from outside. Value: ``Rest``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How a repository is at ``position``, its newest visible commit since opening.
+
+    ``quiet``: since when nothing was made durable, in monotonic seconds; 0 where nothing was since opening.
+    ``busy``: what is to be done by itself, in words; empty: nothing. ``deadline``: when the next thing will be, in
+    Unix ms; None: never.
+    """
+
+    position: int
+    quiet: float
+    busy: str
+    deadline: int | None
