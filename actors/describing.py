@@ -8,6 +8,7 @@ from typing import Literal
 
 from actors.draining import Executing, Renewed
 from waypost.model.ids import Deployment, Generation, RunId
+from waypost.model.limits import Limits
 from waypost.model.why import Sentence
 
 SYSEXITS = {
@@ -85,6 +86,25 @@ UNTOLD = Sentence(waits_for="its supervisor to say how it is", then="it says so"
 """Before anything is known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left before a deployment is crash-looping.
+
+    ``ages``: of the exits that count, in seconds of children's lives, when the newest child was launched; ``launched``:
+    when that was, in monotonic seconds, while it is there.
+    """
+
+    ages: tuple[float, ...] = ()
+    launched: float | None = None
+
+    def left(self, mono: float, limits: Limits) -> int:
+        """How many more exits it takes, at this time; 0: none."""
+        life = 0.0 if self.launched is None else max(0.0, mono - self.launched)
+        ages = () if life >= limits.stable_after else tuple(age + life for age in self.ages)
+        recent = sum(age <= limits.crash_window for age in ages)
+        return max(0, min(limits.crash_exits - recent, limits.crash_total - len(ages)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """How a deployment is. ``reason`` says why it is down or backing off; ``until`` is Unix ms.
@@ -111,6 +131,7 @@ class Description:
     more: int = 0
     renewed: Renewed | None = None
     """How the present process came to follow another one."""
+    budget: Budget = Budget()
     why: Sentence = UNTOLD
     """What it waits for, and what follows then."""
     deferred: tuple[Deferred, ...] = ()

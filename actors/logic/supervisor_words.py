@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from actors.describing import Description
+from actors.describing import Budget, Description
 from actors.draining import Executing
 from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
@@ -38,8 +38,10 @@ from actors.logic.supervisor_states import (
     Superseding,
     Then,
     Unmanned,
+    crew_of,
 )
 from actors.logic.supervisor_why import sentence
+from actors.messages import Role
 
 FAILED = "recycle-failed"
 """Why a deployment is stopped that nobody has stopped, for programs."""
@@ -67,6 +69,7 @@ def describe(setup: Setup, state: State) -> Description:
         executing=(state.executing or ()) if isinstance(state, Draining | Retiring) else (),
         more=state.more if isinstance(state, Draining | Retiring) else 0,
         renewed=state.books.renewed,
+        budget=Budget(state.books.crashes.ages, state.books.launched if Role.CHILD in crew_of(state) else None),
     )
 
 
