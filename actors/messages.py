@@ -221,9 +221,15 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send this to the child, signed, in the order of the mailbox."""
+    """Send this to the child, signed, in the order of the mailbox; ``more`` follows it."""
 
     payload: ToChild
+    more: tuple[ToChild, ...] = ()
+
+    @property
+    def payloads(self) -> tuple[ToChild, ...]:
+        """All of it, in order."""
+        return (self.payload, *self.more)
 
 
 @dataclass(frozen=True, slots=True)

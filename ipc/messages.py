@@ -19,6 +19,8 @@ from ipc.ready import Ready as Ready  # noqa: PLC0414 - the same
 RunName = Annotated[str, msgspec.Meta(max_length=64)]
 CallName = Annotated[str, msgspec.Meta(max_length=512)]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
+BUNDLE = 256
+"""Messages to a child in one frame, at most."""
 
 
 # --- child to host, control channel -------------------------------------------------------------------------------
@@ -241,3 +243,17 @@ ToChild: TypeAlias = (
     | SourcesUpdated
     | Shutdown
 )
+
+
+class Bundle(Message, frozen=True, kw_only=True, tag="bundle"):
+    """What was ready to leave at one time, in one frame: the same as a frame for each, in this order."""
+
+    messages: Annotated[tuple[ToChild, ...], msgspec.Meta(min_length=2, max_length=BUNDLE)]
+
+
+FromHost: TypeAlias = ToChild | Bundle
+
+
+def single(message: FromHost) -> tuple[ToChild, ...]:
+    """The messages of a frame."""
+    return message.messages if isinstance(message, Bundle) else (message,)

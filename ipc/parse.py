@@ -5,7 +5,7 @@ Each function raises msgspec.ValidationError, which a receiver reports as `BadMe
 
 import msgspec
 
-from ipc.messages import FromChild, FromChildEvents, ToChild
+from ipc.messages import FromChild, FromChildEvents, FromHost
 
 
 def from_child(payload: object) -> FromChild:
@@ -19,7 +19,7 @@ def from_child_events(payload: object) -> FromChildEvents:
     return msgspec.convert(payload, FromChildEvents)
 
 
-def to_child(payload: object) -> ToChild:
+def to_child(payload: object) -> FromHost:
     """What a host may say to its child."""
-    message: ToChild = msgspec.convert(payload, ToChild)
+    message: FromHost = msgspec.convert(payload, FromHost)
     return message

@@ -1,19 +1,24 @@
-"""What waits to be sent to a child: everything in order, the bulky parts a few at a time.
+"""What waits to be sent to a child: in order, in as few frames as hold it, and the bulky ones a few at a time.
 
 A page of a log or a part of a blob is as big as the host made it, so it is held here until the one before has left:
-"4 MiB unsent" then always means a child that doesn't read, never a host that was quick. Pure.
+"4 MiB unsent" then always means a child that doesn't read, never a host that was quick. What has gathered behind it
+leaves together: signature, check and write are paid for by the frame, however many messages are in it. Pure.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ipc.messages import BlobChunk, CredentialsUpdated, EventsCommitted, RunLog, ToChild
+import msgspec
+
+from ipc.messages import BUNDLE, BlobChunk, Bundle, EventsCommitted, RunLog, ToChild
 
 BULK_UNDER_WAY = 2
 """Bulky frames handed over and not yet gone: one that leaves, one that is ready behind it."""
 
-_ENVELOPE = 256  # of a frame beside its payload's bytes, generously
+_ENVELOPE = 256  # of a message beside its payload's bytes, generously
+_encoder = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ Item: TypeAlias = ToChild | Blob
 class Transmit:
     """Effect: seal this and hand it over. ``report``: come back with ``Written`` once it has left."""
 
-    payload: ToChild
+    payload: ToChild | Bundle
     report: bool = False
 
 
@@ -43,17 +48,30 @@ class Outbox:
     waiting: tuple[Item, ...] = ()
     bulk: int = 0
     light: int = 0
-
-    @property
-    def has_blob(self) -> bool:
-        """Whether a blob is on its way; the next one is fetched after it, so that no more than one is in memory."""
-        return any(isinstance(item, Blob) for item in self.waiting)
+    blobs: int = 0
+    """How many wait; the next one is fetched after that, so that no more than one is in memory."""
 
 
-def push(outbox: Outbox, item: Item, *, page: int) -> Outbox:
-    """Put something at the end. ``page``: bytes of events in a frame; a batch that holds more is divided."""
-    items = tuple(_divided(item, page)) if isinstance(item, EventsCommitted) else (item,)
-    return replace(outbox, waiting=(*outbox.waiting, *items), light=outbox.light + sum(map(_light, items)))
+@dataclass(slots=True)
+class _Frame:
+    """A frame being filled; local to ``pump``."""
+
+    messages: list[ToChild]
+    weight: int
+    bulky: bool
+
+
+def push(outbox: Outbox, items: Iterable[Item], *, page: int) -> Outbox:
+    """Put these at the end. ``page``: bytes of events in a frame; a batch that holds more is divided."""
+    added: list[Item] = []
+    for item in items:
+        added += _divided(item, page) if isinstance(item, EventsCommitted) else (item,)
+    return replace(
+        outbox,
+        waiting=(*outbox.waiting, *added),
+        light=outbox.light + sum(map(_light, added)),
+        blobs=outbox.blobs + sum(isinstance(item, Blob) for item in added),
+    )
 
 
 def written(outbox: Outbox) -> Outbox:
@@ -61,32 +79,50 @@ def written(outbox: Outbox) -> Outbox:
     return replace(outbox, bulk=max(0, outbox.bulk - 1))
 
 
-def pump(outbox: Outbox, *, chunk: int) -> tuple[Outbox, tuple[Transmit, ...]]:
-    """Take out what may leave now. ``chunk``: bytes of a blob in one frame."""
-    waiting, bulk, light = list(outbox.waiting), outbox.bulk, outbox.light
-    waiting.reverse()
-    leaving: list[Transmit] = []
+def pump(outbox: Outbox, *, chunk: int, page: int) -> tuple[Outbox, tuple[Transmit, ...]]:
+    """Take out what may leave now. ``chunk``: bytes of a blob in one frame; ``page``: of several messages in one."""
+    waiting, bulk, light, blobs = deque(outbox.waiting), outbox.bulk, outbox.light, outbox.blobs
+    frames: list[_Frame] = []
     while waiting:
-        item = waiting[-1]
-        if not isinstance(item, RunLog | Blob):
-            leaving.append(Transmit(item))
-            light -= _light(item)
-            waiting.pop()
-            continue
-        if bulk >= BULK_UNDER_WAY:
+        item = waiting[0]
+        bulky = isinstance(item, RunLog | Blob)
+        if bulky and bulk >= BULK_UNDER_WAY and not (frames and frames[-1].bulky):
             break
-        bulk += 1
-        waiting.pop()
-        if isinstance(item, RunLog):
-            leaving.append(Transmit(item, report=True))
-            continue
-        data = item.data[item.offset : item.offset + chunk]
-        part = BlobChunk(id=item.id, offset=item.offset, size=len(item.data), data=data)
-        leaving.append(Transmit(part, report=True))
-        if item.offset + len(data) < len(item.data):
-            waiting.append(replace(item, offset=item.offset + len(data)))
-    waiting.reverse()
-    return Outbox(tuple(waiting), bulk, light), tuple(leaving)
+        message, rest = _cut(item, chunk)
+        weight = _weight(message)
+        last = frames[-1] if frames and frames[-1].weight + weight <= page else None
+        last = None if last is None or len(last.messages) == BUNDLE else last
+        if bulky and (last is None or not last.bulky):
+            if bulk >= BULK_UNDER_WAY:
+                break
+            bulk += 1
+        if last is None:
+            frames.append(_Frame([message], weight, bulky))
+        else:
+            last.messages.append(message)
+            last.weight, last.bulky = last.weight + weight, last.bulky or bulky
+        waiting.popleft()
+        light -= _light(item)
+        if rest is not None:
+            waiting.appendleft(rest)
+        elif isinstance(item, Blob):
+            blobs -= 1
+    return Outbox(tuple(waiting), bulk, light, blobs), tuple(map(_transmit, frames))
+
+
+def _transmit(frame: _Frame) -> Transmit:
+    several = len(frame.messages) > 1
+    return Transmit(Bundle(messages=tuple(frame.messages)) if several else frame.messages[0], report=frame.bulky)
+
+
+def _cut(item: Item, chunk: int) -> tuple[ToChild, Blob | None]:
+    """The message that an item leaves as, and what is left of it then."""
+    if not isinstance(item, Blob):
+        return item, None
+    data = item.data[item.offset : item.offset + chunk]
+    part = BlobChunk(id=item.id, offset=item.offset, size=len(item.data), data=data)
+    end = item.offset + len(data)
+    return part, replace(item, offset=end) if end < len(item.data) else None
 
 
 def _divided(batch: EventsCommitted, page: int) -> Iterator[EventsCommitted]:
@@ -102,12 +138,14 @@ def _divided(batch: EventsCommitted, page: int) -> Iterator[EventsCommitted]:
 
 
 def _light(item: Item) -> int:
-    match item:
-        case RunLog() | Blob():
-            return 0
-        case EventsCommitted():
-            return _ENVELOPE + sum(map(len, item.events))
-        case CredentialsUpdated():
-            return _ENVELOPE + sum(map(len, item.materials.values()))
+    return 0 if isinstance(item, RunLog | Blob) else _weight(item)
+
+
+def _weight(message: ToChild) -> int:
+    match message:
+        case RunLog() | EventsCommitted():
+            return _ENVELOPE + sum(map(len, message.events))
+        case BlobChunk():
+            return _ENVELOPE + len(message.data)
         case _:
-            return _ENVELOPE
+            return _ENVELOPE + len(_encoder.encode(message))

@@ -172,7 +172,7 @@ def _talking(setup: Setup, state: Talking, message: Message, now: Now) -> Next[S
         case Woken() if message == PACE:
             return _released(setup, state, now)
         case Send():
-            return _pumped(setup, _pushed(setup, state, (message.payload,)))
+            return _pumped(setup, _pushed(setup, state, message.payloads))
         case Written():
             return _pumped(setup, replace(state, outbox=written(state.outbox)))
         case _:
@@ -313,19 +313,16 @@ def _served(setup: Setup, state: Talking, given: Given) -> Next[State]:
 
 
 def _pushed(setup: Setup, state: Talking, items: tuple[Item | ToChild, ...]) -> Talking:
-    outbox = state.outbox
-    for item in items:
-        outbox = push(outbox, item, page=setup.limits.page)
-    return replace(state, outbox=outbox)
+    return replace(state, outbox=push(state.outbox, items, page=setup.limits.page)) if items else state
 
 
 def _pumped(setup: Setup, state: Talking, submit: tuple[Submitted, ...] = ()) -> Next[State]:
     """Let leave what may leave, and ask for the next blob once there is room for it."""
-    outbox, leaving = pump(state.outbox, chunk=setup.limits.chunk)
+    outbox, leaving = pump(state.outbox, chunk=setup.limits.chunk, page=setup.limits.page)
     if outbox.light > setup.limits.unsent:
         return _violated(setup, state, f"it left {outbox.light} bytes unread")
     desk = state.desk
-    if not outbox.has_blob:
+    if not outbox.blobs:
         following = fetch(desk, generation=setup.generation)
         desk, submit = following.desk, (*submit, *following.submit)
     return Next(replace(state, desk=desk, outbox=outbox), (*submit, *leaving))

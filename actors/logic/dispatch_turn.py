@@ -77,9 +77,13 @@ class Turn:
         self.effects.append(ToSupervisor(message))
 
     def send(self, payload: ToChild) -> None:
-        """Send the child a message."""
+        """Send the child a message, together with the one before it."""
         assert isinstance(self.child, Up | Waning), "a session is over when its child is gone"
-        self.effects.append(Tell(self.child.ref, Send(payload)))
+        match self.effects[-1] if self.effects else None:
+            case Tell(ref, Send(first, more)) if ref is self.child.ref:
+                self.effects[-1] = Tell(ref, Send(first, (*more, payload)))
+            case _:
+                self.effects.append(Tell(self.child.ref, Send(payload)))
 
     def retry_later(self) -> None:
         """See to it that there is a wake-up."""

@@ -20,7 +20,7 @@ from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
-from ipc.messages import RunLive, RunLogCredit, RunStart
+from ipc.messages import RunLive, RunLogCredit, RunStart, ToChild
 from substrate.messages import (
     Append,
     Appended,
@@ -137,13 +137,9 @@ class World:
                     assert not (begins_one and self.up in self.closed), "a run begins, and none is to"
                     self.requests += 1
                     self.to_substrate.append((what, correlation))
-                case Tell(generation, Send(payload)):
-                    begins = isinstance(payload, RunStart | RunLive)
-                    assert not (begins and generation in self.quiet), "begun while it drains"  # type: ignore[comparison-overlap]  # as below
-                    if isinstance(payload, RunStart):
-                        assert self.given[RunId(payload.run)] <= self.paper.durable, "run.start before durable"
-                        self.starts.setdefault(generation, set()).add(RunId(payload.run))  # type: ignore[arg-type]  # a number, as below
-                    self.to_child.append((generation, payload))  # type: ignore[arg-type]  # a number stands for the ref
+                case Tell(generation, Send() as send):
+                    for payload in send.payloads:
+                        self.sent(generation, payload)  # type: ignore[arg-type]  # a number stands for the ref
                 case WakeAt():
                     self.wakes.append(effect)
                 case ToSupervisor(StillExecuting() as told):
@@ -159,6 +155,15 @@ class World:
                     assert wish.generation == self.up, "a fresh process in place of one that is gone"
                 case _:
                     raise AssertionError(effect)
+
+    def sent(self, generation: Generation, payload: ToChild) -> None:
+        """Something leaves for the child of a generation."""
+        begins = isinstance(payload, RunStart | RunLive)
+        assert not (begins and generation in self.quiet), "begun while it drains"
+        if isinstance(payload, RunStart):
+            assert self.given[RunId(payload.run)] <= self.paper.durable, "run.start before durable"
+            self.starts.setdefault(generation, set()).add(RunId(payload.run))
+        self.to_child.append((generation, payload))
 
     def serve_child(self) -> None:
         """One message reaches its child, or nobody."""

@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.logic.child_outbox import BULK_UNDER_WAY, Blob, Outbox, pump, push, written
-from ipc.messages import BlobChunk, EventsCommitted, RunLive, RunLog, ToChild
+from ipc import cbor
+from ipc.messages import (
+    BUNDLE,
+    AppendResponse,
+    BlobChunk,
+    EventsCommitted,
+    GrantsUpdated,
+    RunLive,
+    RunLog,
+    ToChild,
+    single,
+)
+from waypost.model.limits import DEFAULT
 
 RUN = "run_0_" + "0" * 16
 EVENTS = st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=8).map(tuple)
@@ -29,42 +41,60 @@ def said(item: Any) -> list[Any]:
             return [item]
 
 
-@given(st.lists(st.one_of(ITEMS, st.none()), max_size=25))
-def test_everything_leaves_once_and_in_order(items: list[Any]) -> None:
-    """None stands for a bulky frame that has left."""
+@given(st.lists(st.one_of(ITEMS, st.none()), max_size=25), st.sampled_from((40, 1000, 100_000)))
+def test_everything_leaves_once_and_in_order(items: list[Any], page: int) -> None:
+    """None stands for a bulky frame that has left. A ``page`` is small enough for no bundle, for some, for one."""
     outbox, left, under_way = Outbox(), list[ToChild](), 0
     for item in [*items, *[None] * 200]:
         if item is None:
             under_way = max(0, under_way - 1)
             outbox = written(outbox)
         else:
-            outbox = push(outbox, item, page=40)
-        outbox, leaving = pump(outbox, chunk=16)
+            outbox = push(outbox, (item,), page=page)
+        outbox, leaving = pump(outbox, chunk=16, page=page)
         under_way += sum(effect.report for effect in leaving)
         assert under_way <= BULK_UNDER_WAY
         assert outbox.light >= 0
-        left += [effect.payload for effect in leaving]
-    assert outbox.waiting == ()
-    assert outbox.light == 0
+        for effect in leaving:
+            messages = single(effect.payload)
+            assert effect.report == any(isinstance(message, RunLog | BlobChunk) for message in messages)
+            assert len(messages) == 1 or len(cbor.encode(effect.payload)) <= page
+            left += messages
+    assert (outbox.waiting, outbox.light, outbox.blobs) == ((), 0, 0)
     assert [word for item in items if item is not None for word in said(item)] == [w for p in left for w in said(p)]
 
 
 @given(EVENTS)
 def test_a_batch_is_divided_so_that_each_part_fits(events: tuple[bytes, ...]) -> None:
     """A frame has a limit; one event that is bigger than a page travels alone."""
-    outbox, leaving = pump(push(Outbox(), EventsCommitted(run=RUN, events=events), page=40), chunk=16)
+    batch = EventsCommitted(run=RUN, events=events)
+    outbox, leaving = pump(push(Outbox(), (batch,), page=40), chunk=16, page=40)
     assert outbox == Outbox()
     for effect in leaving:
         assert isinstance(effect.payload, EventsCommitted)
         assert sum(map(len, effect.payload.events)) <= 40 or len(effect.payload.events) == 1
 
 
+def test_a_bundle_is_cut_where_it_would_not_fit_into_a_frame() -> None:
+    """Whatever is in it: a frame that is too large ends the child that is to get it, again and again."""
+    long = AppendResponse(id=1, refused="\N{EARTH GLOBE EUROPE-AFRICA}" * 2000, code="limit")
+    grants = GrantsUpdated(run=RUN, grants=b"x" * 60_000, sha256="0" * 64)
+    small = AppendResponse(id=2)
+    sent: list[ToChild] = [*[long] * 600, *[grants] * 100, *[small] * 1000]
+    outbox, leaving = pump(push(Outbox(), sent, page=DEFAULT.page), chunk=DEFAULT.chunk, page=DEFAULT.page)
+    assert outbox == Outbox()
+    frames = [single(effect.payload) for effect in leaving]
+    assert [message for frame in frames for message in frame] == sent
+    assert all(len(cbor.encode(effect.payload)) < DEFAULT.frame for effect in leaving)
+    assert max(map(len, frames)) == BUNDLE
+
+
 @given(st.binary(max_size=200))
 def test_a_blob_says_its_size_and_where_each_part_belongs(data: bytes) -> None:
     """An empty one, too, is one part."""
-    outbox, chunks = push(Outbox(), Blob(7, data), page=40), list[BlobChunk]()
+    outbox, chunks = push(Outbox(), (Blob(7, data),), page=40), list[BlobChunk]()
     while outbox.waiting:
-        outbox, leaving = pump(written(written(outbox)), chunk=16)
+        outbox, leaving = pump(written(written(outbox)), chunk=16, page=40)
         chunks += [effect.payload for effect in leaving if isinstance(effect.payload, BlobChunk)]
     assert b"".join(chunk.data for chunk in chunks) == data
     assert {chunk.size for chunk in chunks} == {len(data)}

@@ -46,7 +46,7 @@ from actors.messages import (
     Woken,
     Written,
 )
-from ipc.messages import EventsCommitted, Progress, Ready, RunLive, RunLog, RunLogCredit, Shutdown, ToChild
+from ipc.messages import Bundle, EventsCommitted, Progress, Ready, RunLive, RunLog, RunLogCredit, Shutdown, ToChild
 from substrate.messages import Outcome, Withheld
 from waypost.acting import Halt, Next
 from waypost.model.ids import CallId, Generation, RunId
@@ -196,6 +196,12 @@ def test_what_is_sent_leaves_in_order() -> None:
     assert left == [Transmit(payloads[0], report=True), Transmit(payloads[1]), Transmit(payloads[2])]
 
 
+def test_what_is_sent_at_once_travels_in_one_frame() -> None:
+    """A run's start is four messages, and a signature, its check and a write cost more than any of them."""
+    payloads: tuple[ToChild, ...] = (RunLog(run=RUN, events=(b"1",)), RunLive(run=RUN))
+    assert step(TALKING, Send(payloads[0], payloads[1:])).effects == (Transmit(Bundle(messages=payloads), report=True),)
+
+
 def test_a_third_page_waits_until_one_has_left() -> None:
     """And everything behind it waits, too: nothing overtakes a page of its run's log."""
     pages = [RunLog(run=RUN, events=(b"%d" % number,)) for number in range(3)]
@@ -206,7 +212,8 @@ def test_a_third_page_waits_until_one_has_left() -> None:
         following = step(state, Send(payload))
         state, left = following.state, [*left, *following.effects]
     assert [effect.payload for effect in left] == pages[:2]
-    assert [effect.payload for effect in step(state, Written()).effects] == [pages[2], RunLive(run=RUN)]
+    together = Bundle(messages=(pages[2], RunLive(run=RUN)))
+    assert step(state, Written()).effects == (Transmit(together, report=True),)
 
 
 def test_a_child_that_leaves_its_own_events_unread_is_ended() -> None:

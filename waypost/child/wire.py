@@ -19,10 +19,11 @@ from ipc.messages import (
     BlobChunk,
     BlobStored,
     CancelResult,
+    FromHost,
     Message,
     OutboundResult,
     PauseResult,
-    ToChild,
+    single,
 )
 from waypost.child.errors import HostBroke
 from waypost.child.mailbox import Arrived, ChannelClosed, Mailbox
@@ -99,13 +100,14 @@ class Wire:
                 self.send(message)
 
 
-def listen(fd: int, receiver: control.Receiver[ToChild], mailbox: Mailbox) -> None:
+def listen(fd: int, receiver: control.Receiver[FromHost], mailbox: Mailbox) -> None:
     """Read frames until the channel ends, and put what they say into the mailbox. The body of the reader's thread."""
     reader = FrameReader("control down")
     try:
         while data := os.read(fd, READ):
             for body in reader.feed(data):
-                mailbox.put(Arrived(receiver.open(body)))
+                for message in single(receiver.open(body)):
+                    mailbox.put(Arrived(message))
         reader.finish()
     except PeerError as broken:
         mailbox.put(ChannelClosed(f"{broken}"))

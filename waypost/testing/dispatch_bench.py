@@ -69,8 +69,8 @@ class Bench:
             match effect:
                 case Ask():
                     self.requests.append(effect)
-                case Tell(_ref, Send(payload)):
-                    self.sent.append(payload)
+                case Tell(_ref, Send() as send):
+                    self.sent.extend(send.payloads)
                 case WakeAt():
                     self.wakes.append(effect)
                 case ToSupervisor(ExitCounted() as counted):

@@ -12,7 +12,7 @@ from ipc import control, events
 from ipc.environment import read_anchors
 from ipc.frames import FrameReader
 from ipc.keys import read_secrets
-from ipc.messages import FromChild, Progress, Ready, ToChild
+from ipc.messages import FromChild, Progress, Ready, ToChild, single
 from ipc.parent import CONTROL_FD, EVENTS_FD, settle
 from ipc.parse import to_child
 from ipc.sealed import Direction
@@ -79,7 +79,7 @@ class ScriptedChild:
         reader = FrameReader("control down")
         while data := os.read(CONTROL_FD, 65536):
             for body in reader.feed(data):
-                yield self._down.open(body)
+                yield from single(self._down.open(body))
 
 
 def _write(fd: int, data: bytes) -> None:
