@@ -83,16 +83,16 @@ def plans(draw):
 
 
 @st.composite
-def scenes(draw, *, long=2):
+def scenes(draw, *, names=ZONES):
     """A schedule with its plan, and an instant about where its zone's clock jumps (or anywhere)."""
-    plan, name = draw(plans()), draw(st.sampled_from(ZONES))
+    plan, name = draw(plans()), draw(st.sampled_from(names))
     gap, repeat = draw(st.sampled_from(["run-after", "skip"])), draw(st.sampled_from(["first", "both"]))
     try:
         made = schedule(plan.text, tz=name, gap=gap, repeat=repeat)
     except Invalid:  # the 31st that is the fifth Monday: no such day
         plan = Plan("30 2 * * *", frozenset({30}), frozenset({2}), frozenset(range(1, 32)), frozenset(range(7)))
         made = schedule(plan.text, tz=name, gap=gap, repeat=repeat)
-    begin = draw(st.sampled_from(jumps(name))) + draw(st.integers(-long * DAY, 2 * DAY)) + DAY
+    begin = draw(st.sampled_from(jumps(name))) + draw(st.integers(-2 * DAY, 2 * DAY)) + DAY
     return made, plan, max(begin, 3 * DAY)
 
 
@@ -119,7 +119,7 @@ def oracle(made: Schedule, plan: Plan, begin: int, end: int) -> Iterator[int]:
 
 
 @given(scene=scenes())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
     """None early, none twice, none lost: whatever the expression, the zone, the policies, and the jump."""
     made, plan, begin = scene
@@ -132,7 +132,7 @@ def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
 
 
 @given(scene=scenes(), catch_up=st.sampled_from(["none", "latest", 1, 2, 7]), away=st.integers(0, 2 * DAY))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, away):
     """Whatever is fired was due and is the newest; whatever isn't is named; and asking again finds nothing."""
     made, plan, last = scene
@@ -148,8 +148,8 @@ def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, a
     assert (again.fire, again.last, again.left_out) == ((), caught.last, None)
 
 
-@given(scene=scenes(long=1), steps=st.lists(st.integers(-DAY, DAY), max_size=12))
-@settings(max_examples=40, deadline=None)
+@given(scene=scenes(), steps=st.lists(st.integers(-DAY, DAY), max_size=12))
+@settings(max_examples=25, deadline=None)
 def test_a_clock_that_jumps_about_makes_no_tick_early_nor_twice_nor_a_silence(scene, steps):
     """The host looks now and then, at a clock that goes forward and back; ids keep the ticks apart."""
     made, _, last = scene
@@ -167,14 +167,14 @@ def test_a_clock_that_jumps_about_makes_no_tick_early_nor_twice_nor_a_silence(sc
         last = caught.last
 
 
-@given(scene=scenes(long=1))
-@settings(max_examples=30, deadline=None)
+@given(scene=scenes(names=("Europe/Berlin", "America/New_York", "Africa/Casablanca", "UTC")))
+@settings(max_examples=20, deadline=None)
 def test_the_defaults_are_those_of_cronsim(scene):
-    """What it means is another program's word, too; but for what that says of a moment within a repeated hour."""
+    """What they mean is another program's word, too; where a clock jumps by half an hour or at midnight, it errs."""
     made, _, begin = scene
     made = msgspec.structs.replace(made, gap="run-after", repeat="first")
     zone = zones.zone(made.tz)
-    theirs = (round(each.timestamp()) * 1000 for each in CronSim(made.expression, zones.shown(begin - DAY, zone)))
+    theirs = (round(each.timestamp()) * 1000 for each in CronSim(made.expression, zones.shown(begin, zone)))
     several = [next(theirs) for _ in range(5)]
-    later = [each for each in several if each > begin - DAY]
-    assert list(ticks_between(made, begin - DAY, 10**15, len(later))) == later
+    later = [each for each in several if each > begin]  # it may begin with one within the hour that is repeated
+    assert list(ticks_between(made, begin, 10**15, len(later))) == later
