@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.draining import Executing, Renewed
-from waypost.model.ids import Deployment, Generation, RunId
+from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
-from waypost.model.why import Sentence
+from waypost.model.why import Deferred, Sentence
 
 SYSEXITS = {
     64: "EX_USAGE",
@@ -66,22 +66,6 @@ class Exited:
     reason: ExitReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deferred:
-    """A run that couldn't begin or go on yet: what it needs isn't to be had (storage §5, the barrier).
-
-    ``kind``: ``grants`` or ``credentials``; ``what`` in words, without anything secret. ``since``, ``until`` (the next
-    try): ISO 8601. ``command``: what would help.
-    """
-
-    run: RunId
-    kind: Literal["grants", "credentials"]
-    what: str
-    since: str
-    until: str
-    command: str = ""
-
-
 UNTOLD = Sentence(waits_for="its supervisor to say how it is", then="it says so")
 """Before anything is known."""
 
@@ -111,7 +95,8 @@ class Description:
 
     ``code``: the reason for programs, where it is down: ``crash-looping``, ``host-fault``, ``storage-failed``,
     ``damaged``, ``code-changed``, or as opening was refused; where it is stopped and nobody wanted that,
-    ``recycle-failed``. ``since`` (ISO 8601): when it came into this state, as far as that is known.
+    ``recycle-failed``; where it runs and takes no new mail, ``disk-full``.
+    ``since`` (ISO 8601): when it came into this state, as far as that is known.
     ``exited``: the last child that ended unasked.
     """
 

@@ -45,6 +45,8 @@ from actors.messages import Role
 
 FAILED = "recycle-failed"
 """Why a deployment is stopped that nobody has stopped, for programs."""
+FULL = "disk-full"
+"""Why a deployment that runs takes no new mail, for programs."""
 LATCH = "crash-looping"
 """Why a latched deployment is down, for programs."""
 
@@ -93,7 +95,8 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
         case Opening() | Raising() | Starting():
             return "starting", "", state.reason if isinstance(state, Opening) else ""
         case Running():
-            return "running", "", state.broken
+            scarce = state.books.scarce
+            return "running", FULL if scarce else "", state.broken or scarce
         case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
             return _planned(state)
         case Evicting() | Counting() | BackingOff():

@@ -88,8 +88,8 @@ def test_a_crash_loop_is_latched_shown_kept_and_reset(tmp_path: Path) -> None:
         host.wait_for("step work begins")
         latch(host, data, bad)
         why = verb("why", worked, data=data).out
-        assert "waits on operator: its deployment is crash-looping" in why
-        assert "next: waypost reset orders" in why
+        assert "waits for its deployment, which is crash-looping" in why
+        assert f"next: waypost reset orders --data {data}\n" in why
         assert "ended by SIGSEGV" in why
         assert "    the ledger is locked" in why
         listed = verb("runs", data=data).out
@@ -100,14 +100,15 @@ def test_a_crash_loop_is_latched_shown_kept_and_reset(tmp_path: Path) -> None:
         assert "operator" in verb("runs", data=data).out
         assert verb("approve", asked, data=data).status == 0
     resting = verb("why", later, data=data).out
-    assert "waypost run FILE, then: waypost reset orders" in resting
+    assert f"next: waypost run --data {data}\n" in resting
+    assert "`waypost reset orders`" in " ".join(resting.split())
     assert verb("reset", "orders", data=data).status == os.EX_UNAVAILABLE
     bad.unlink()
     (tmp_path / "good").touch()
     host = HostProcess(file, data=data, options=FAST)
     try:
         host.start(ready="orders is down: crash-looping")
-        assert "its deployment is crash-looping" in verb("why", worked, data=data).out
+        assert "its deployment, which is crash-looping" in verb("why", worked, data=data).out
         assert verb("reset", "nobody", data=data).status == os.EX_USAGE
         assert verb("reset", "orders", data=data).out == (
             "orders is given a process again; its live runs go on where they were\n"

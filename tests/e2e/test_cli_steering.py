@@ -160,7 +160,7 @@ def test_what_outlives_its_grace_is_ended_by_the_host(place: Place) -> None:
     with place.host("--limit", "cancel_grace=0.5") as host:
         run = place.begin(host, "deaf", "step deaf begins")
         verb("cancel", run, "--reason", "not needed", data=place.data)
-        assert "waits on cancel" in verb("why", run, data=place.data).out
+        assert "waits for its code to clean up" in verb("why", run, data=place.data).out
         host.wait_for("cancelled: its code had not ended 0.5 s after it was told")
         assert place.end(run)["code"] == "past-grace"
         host.wait_for("is running (generation 2)")

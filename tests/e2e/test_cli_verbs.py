@@ -59,7 +59,7 @@ def test_every_verb_with_and_without_a_host(file: Path) -> None:
         why = verb("why", run, cwd=below)  # found from a folder below, without --data
         assert f"waypost approve {run}" in why.out
         isolated = next(line for line in host.said if line.startswith("waypost: isolation "))
-        assert isolated.removeprefix("waypost: ") in why.out, "what was said at start holds"
+        assert isolated.removeprefix("waypost: ") in " ".join(why.out.split()), "what was said at start holds"
         hosted = {name: verb(name, *on, data=data).out for name, on in READING.items()}
         assert json.loads(verb("verify", "--json", data=data).out)["deployments"][0]["sound"] is True
 
@@ -150,7 +150,7 @@ def test_code_that_does_something_else_pauses_its_run_until_the_operator_lets_it
         assert verb("approve", run, data=data).status == 0
         host.wait_for("paused (code-changed)")
         why = verb("why", run, data=data)
-        assert f"then: waypost resume {run}" in why.out
+        assert f"or: waypost resume {run}" in why.out
         assert "size" in why.out
     file.write_text(WORKFLOW)
     with HostProcess(file, data=data) as host:

@@ -35,7 +35,6 @@ from waypost.host.answers import (
     Signalled,
     Status,
     Verified,
-    Why,
 )
 from waypost.host.app import Config, Host
 from waypost.host.clock import ClockActor
@@ -45,6 +44,7 @@ from waypost.host.errors import HostError, HostRuns, InTheWay, NoHost, Taken
 from waypost.host.messages import Deployments
 from waypost.host.reach import reached
 from waypost.host.server import bind, user_name
+from waypost.host.why_answers import DeploymentWhy, Why, Whys
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits
 from waypost.shell import request
@@ -118,8 +118,10 @@ def test_a_mail_runs_to_its_park_and_an_operators_answer_ends_it(running: Runnin
     assert (taken.outcome, taken.deployment) == ("enqueued", "asking")
     running.wait_for("waits for boss@example.com")
     why = running.client.get(Why, "runs", taken.run, "why")
-    assert (why.state, why.isolation, why.deployment_state) == ("parked", "none", "running")
-    assert why.waiting[0].command.startswith(f"waypost approve {taken.run}")
+    assert (why.state, why.on.isolation, why.on.state) == ("parked", "none", "running")
+    assert (why.command, why.alternative) == (f"waypost approve {taken.run}", f"waypost reject {taken.run}")
+    assert running.client.get(DeploymentWhy, "deployments", "asking", "why") == why.on
+    assert running.client.get(Whys, "why") == Whys(hosted=True, deployments=(why.on,))
     body = json.dumps({"approved": True, "comment": "fine"}).encode()
     answered = running.client.post(Answered, "runs", taken.run, "answer", body=body)
     assert answered.approved
@@ -174,7 +176,7 @@ def test_the_runs_of_a_stopped_deployment_are_read_as_without_a_host(running: Ru
     assert client.get(EventsPage, "runs", run, "events", after=0).last >= 1
     assert [each.run for each in client.get(OpenApprovals, "approvals").approvals] == [run]
     why = client.get(Why, "runs", run, "why")
-    assert (why.state, why.deployment_state) == ("parked", "stopped")
+    assert (why.state, why.on.state, why.command) == ("parked", "stopped", "waypost run")
     with pytest.raises(HostError) as withheld:
         running.send("second")
     assert withheld.value.code == "withheld"

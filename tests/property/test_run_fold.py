@@ -7,13 +7,17 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.host.explain import Situation, Told
+from waypost.host.run_why import why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
-from waypost.model.run import Absent, Ended, Illegal, Parked, Run, evolve, ledger
+from waypost.model.run import Absent, Ended, Illegal, Parked, Paused, Run, evolve, ledger
 from waypost.model.waiting import waiting_on
+from waypost.testing.sayings import check_reason
 
 RUN = RunId("run_7_00000000000000aa")
 HASH = "0" * 64
+HERE = Situation(name="orders", address="orders@x", hosted=True, state="running")
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
 
 
@@ -37,7 +41,7 @@ def anything(rng: random.Random, seq: int) -> ev.AnyEvent:
             origin=HASH,
         ),
         lambda: ev.RunResumed(generation=Generation(rng.randint(1, 9)), attempt=rng.randint(0, 2)),
-        lambda: ev.RunPaused(code="operator"),
+        lambda: ev.RunPaused(code=rng.choice(["operator", "poison", "code-changed", "code-missing"])),
         lambda: ev.RunUnpaused(by="x"),
         lambda: ev.StepStarted(call=call, step="s", attempt=attempt, arguments=HASH),
         lambda: ev.StepCompleted(call=call, attempt=attempt, output=NULL),
@@ -87,6 +91,7 @@ def test_refusals_change_nothing_and_every_live_state_says_what_it_waits_on(seed
         run = following
         log.append(event)
         assert bool(waiting_on(run)) != isinstance(run, Ended)
+        _says_why(run)
         _cancelled_ends_cancelled(log, run)
         open_now = ledger(run)
         assert open_now is None or open_now.seq == len(log)
@@ -94,6 +99,16 @@ def test_refusals_change_nothing_and_every_live_state_says_what_it_waits_on(seed
     for event in log:
         again = evolve(again, event, run_id=RUN)
     assert again == run
+
+
+def _says_why(run: Run) -> None:
+    """What it waits for, what follows, and the command that helps, of each thing and of all together."""
+    began = "1970-01-01T00:00:00.000Z"
+    answer = why(Told(run=RUN, state=run, lines=(), opened={}, started=None, changed=began, ending="ended"), HERE)
+    assert bool(answer.waiting) != isinstance(run, Ended)
+    assert answer.needed == isinstance(run, Paused)
+    for reason in (answer, *answer.waiting):
+        check_reason(reason)
 
 
 def _cancelled_ends_cancelled(log: list[ev.AnyEvent], run: Run) -> None:

@@ -4,7 +4,7 @@ from msgspec import structs
 
 from substrate.messages import Append, BeginGeneration, Interrupt, LogPage, ReadLog, ReadRuns, RunLine, Supervisor
 from substrate.questions import answer
-from waypost.host import source
+from waypost.host import reasons
 from waypost.host.answers import WaitingOn
 from waypost.host.explain import Situation
 from waypost.host.queued import on_hold
@@ -57,7 +57,7 @@ class One:
 
     def why(self) -> tuple[WaitingOn, ...]:
         """What it waits on."""
-        return source.why(self, self.run).waiting  # type: ignore[arg-type]  # it has all that is asked of it
+        return reasons.of_run(self, self.run).waiting  # type: ignore[arg-type]  # it has all that is asked of it
 
 
 def test_a_suspect_says_that_it_is_resumed_alone_after_whom_and_what_for() -> None:

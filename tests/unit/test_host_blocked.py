@@ -1,57 +1,154 @@
 """What stops a whole deployment is what each of its runs waits on first, with the command that helps."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from actors.logic.supervisor_words import describe
 from substrate.messages import RunLine
 from waypost.host import source
 from waypost.host.answers import ChildExit
-from waypost.host.explain import Situation, blocked, read, why
+from waypost.host.deployment_why import NO_HOST, all_told, blocks, sentence_of, told, urgency
+from waypost.host.explain import Situation, read
+from waypost.host.run_why import why
+from waypost.host.status import exit_of
 from waypost.model.ids import Deployment, run_id
 from waypost.model.waiting import Waiting
+from waypost.model.why import Deferred
+from waypost.testing.sayings import check
+from waypost.testing.supervision import (
+    BACKING_OFF,
+    BOOKS,
+    CRASH_LOOPING,
+    DOWN,
+    DRAINING,
+    FAILED,
+    HELD,
+    OPENING,
+    RUNNING,
+    SETUP,
+    STARTING,
+    STATES,
+    STOPPED,
+    SUPERSEDING,
+    UNMANNED,
+)
 
 RUN = run_id(3, b"12345678")
 EXIT = ChildExit(generation=4, at="2026-11-29T08:00:00.000Z", why="exit status 1", stderr=("boom",))
 
 
-def situation(state: str, code: str = "", *, hosted: bool = True) -> Situation:
-    """A deployment that is like this."""
-    return Situation(name="orders", address="orders@x", hosted=hosted, state=state, code=code, exited=EXIT)
+def situation(state: Any, *, beside: bool = False) -> Situation:
+    """A deployment whose supervisor is in this state."""
+    found = describe(SETUP, state)
+    return Situation(
+        name="orders",
+        address="orders@x",
+        hosted=True,
+        state=found.state,
+        code=found.code,
+        reason=found.reason,
+        since=found.since,
+        exited=exit_of(found) or EXIT,
+        why=found.why,
+        beside=beside,
+    )
+
+
+def resting(state: str = "", code: str = "", *, beside: bool = False) -> Situation:
+    """A deployment that no host runs."""
+    return Situation(name="orders", address="orders@x", hosted=False, state=state, code=code, beside=beside)
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "hosted", "command"),
+    ("which", "command"),
     [
-        ("down", "crash-looping", True, "waypost reset orders"),
-        ("down", "crash-looping", False, "waypost run FILE, then: waypost reset orders"),
-        ("held", "", True, "waypost resume orders"),
-        ("held", "", False, "waypost run FILE, then: waypost resume orders"),
-        ("stopped", "recycle-failed", True, "waypost resume orders"),
-        ("down", "damaged", True, "waypost fsck orders"),
-        ("down", "host-fault", True, "waypost run FILE   (anew, when the reason is gone)"),
-        ("down", "storage-failed", True, "waypost run FILE   (anew, when the reason is gone)"),
+        (situation(CRASH_LOOPING), "waypost reset orders"),
+        (situation(HELD), "waypost resume orders"),
+        (situation(FAILED), "waypost resume orders"),
+        (situation(DOWN), "waypost fsck orders"),
+        (situation(UNMANNED), "waypost run"),
+        (situation(STOPPED), "waypost run"),
+        (resting(), "waypost run"),
+        (resting("held"), "waypost run"),
+        (resting("down", "crash-looping"), "waypost run"),
+        (resting("unreadable"), "waypost fsck orders"),
+        (resting(beside=True), "waypost run"),
     ],
 )
-def test_a_state_that_needs_an_operator_names_the_command(state: str, code: str, *, hosted: bool, command: str) -> None:
+def test_a_state_that_needs_an_operator_names_the_command(which: Situation, command: str) -> None:
     """Whoever reads `why` at night runs what it says."""
-    found = blocked(situation(state, code, hosted=hosted))
-    assert found is not None
-    assert (found.kind, found.command) == ("operator", command)
-    assert (code or state) in found.detail
+    assert blocks(which)
+    check(sentence_of(which))
+    answer = why(read(RUN, ()), which)
+    assert [each.kind for each in answer.waiting] == ["operator", "dispatch"]
+    assert (answer.command, answer.needed) == (command, True)
+    shown = which.code or which.state or "run by nobody"
+    assert answer.waiting[0].detail == f"its deployment is {shown}"
+    assert (urgency(told(which)), told(which).name) == (0, "orders")
 
 
-@pytest.mark.parametrize("state", ["", "running", "starting", "backing-off", "draining", "recycling", "stopping"])
-def test_what_goes_on_by_itself_blocks_nobody(state: str) -> None:
-    """A pause between two children is no reason to call anybody."""
-    assert blocked(situation(state)) is None
+@pytest.mark.parametrize("state", [RUNNING, STARTING, BACKING_OFF, DRAINING, SUPERSEDING, OPENING])
+def test_what_goes_on_by_itself_blocks_nobody(state: Any) -> None:
+    """A pause between two children is no reason to call anybody; a run that can't go on before says what it is for."""
+    which = situation(state)
+    assert not blocks(which)
+    kinds = [each.kind for each in why(read(RUN, ()), which).waiting]
+    assert kinds == (["dispatch"] if state is RUNNING else ["deployment", "dispatch"])
 
 
-def test_each_live_run_waits_on_it_and_how_the_last_process_ended_is_told() -> None:
-    """Before what the run itself waits on, which is as true as before."""
-    answer = why(read(RUN, ()), situation("down", "crash-looping"))
-    assert [wait.kind for wait in answer.waiting] == ["operator", "dispatch"]
-    assert answer.exited == EXIT
-    assert "`waypost reset orders`" in answer.advice
-    assert why(read(RUN, ()), situation("running")).exited is None
+def test_a_full_disk_and_code_that_does_not_load_are_what_a_queued_run_waits_for() -> None:
+    """Its deployment runs, and still it can't begin."""
+    full = why(read(RUN, ()), situation(replace(RUNNING, books=replace(BOOKS, scarce="the disk is full"))))
+    assert [each.kind for each in full.waiting] == ["deployment", "dispatch"]
+    assert "which is disk-full and waits for space on its disk" in full.waits_for
+    broken = why(read(RUN, ()), situation(replace(RUNNING, broken="SyntaxError")))
+    assert (broken.waiting[0].kind, broken.command) == ("deployment", "waypost deploy orders.py")
+
+
+def test_a_run_that_the_barrier_has_put_off_says_what_is_missing() -> None:
+    """With what was tried, and when it is tried again; other runs of the deployment don't say so."""
+    missing = Deferred(
+        run=RUN,
+        kind="credentials",
+        what="`pass show github` failed",
+        since="2026-11-29T08:00:00.000Z",
+        until="2026-11-29T08:00:04.000Z",
+    )
+    which = replace(situation(RUNNING), deferred=(missing,))
+    answer = why(read(RUN, ()), which)
+    assert [each.kind for each in answer.waiting] == ["credentials", "dispatch"]
+    assert (answer.until, answer.needed) == ("2026-11-29T08:00:04.000Z", False)
+    assert [each.kind for each in why(read(run_id(4, b"12345678"), ()), which).waiting] == ["dispatch"]
+
+
+def test_how_the_last_process_ended_is_told_where_none_runs() -> None:
+    """While one runs it would only worry people."""
+    assert told(situation(BACKING_OFF)).exited == EXIT
+    assert told(situation(RUNNING)).exited is None
+
+
+def test_of_many_those_come_first_that_need_somebody() -> None:
+    """Then where mail is withheld, then what is on its way, then the rest; one answer for all of them."""
+    full = replace(RUNNING, books=replace(BOOKS, scarce="the disk is full"))
+    several = [
+        replace(situation(state), name=f"d{number}") for number, state in enumerate((RUNNING, BACKING_OFF, full, HELD))
+    ]
+    found = all_told((*several, replace(resting(), name="e")))
+    assert [each.name for each in found.deployments] == ["d3", "e", "d2", "d1", "d0"]
+    assert found.hosted
+    assert found.deployments[1].state == NO_HOST
+    assert not all_told([resting()]).hosted
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
+def test_every_state_of_a_deployment_gives_each_of_its_runs_a_sentence(state: Any) -> None:
+    """Whatever the deployment does, a run says what it waits for."""
+    answer = why(read(RUN, ()), situation(state))
+    assert answer.waits_for
+    assert answer.then
+    assert answer.waiting[-1].kind == "dispatch"
 
 
 class Listed:
@@ -59,7 +156,7 @@ class Listed:
 
     def situations(self) -> tuple[Situation, ...]:
         """One that is crash-looping."""
-        return (situation("down", "crash-looping"),)
+        return (situation(CRASH_LOOPING),)
 
     def runs(self, _deployment: str, _limit: int) -> tuple[RunLine, ...]:
         """A live one and one that has ended."""

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.host.explain import Situation, Told, read, shown, why
+from waypost.host.explain import Situation, Told, read
 from waypost.host.narrate import Narrator, printable
+from waypost.host.run_why import shown, why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, run_id
 
@@ -162,7 +163,7 @@ def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: 
     [
         ((STARTED,), "running", "child", ""),
         ((STARTED, STEP), "running", "step", ""),
-        ((STARTED, STEP, DONE, ASKED, APPROVAL), "parked", "approval", f"waypost approve {RUN} "),
+        ((STARTED, STEP, DONE, ASKED, APPROVAL), "parked", "approval", f"waypost approve {RUN}"),
         (
             (STARTED, ev.SignalAwaited(call=FIRST, park="input", seen=1)),
             "parked",
@@ -173,7 +174,7 @@ def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: 
             (STARTED, ev.RunPaused(code="code-changed", detail="a, b")),
             "paused",
             "code",
-            f"correct the file, `waypost deploy FILE`, then: waypost resume {RUN}",
+            "waypost deploy FILE",
         ),
         ((STARTED, ev.RunPaused(code="operator")), "paused", "operator", f"waypost resume {RUN}"),
         (
@@ -193,45 +194,49 @@ def test_a_live_run_says_what_it_waits_on_and_what_to_do(
     assert (answer.state, answer.waiting[0].kind) == (state, kind)
     assert answer.waiting[0].command.startswith(command)
     assert answer.waiting[0].since == f"2026-11-29T08:00:{len(events):02d}.000Z"
-    assert answer.isolation == "none"
+    assert answer.on.isolation == "none"
+    assert (answer.command, answer.since) == (answer.waiting[0].command, answer.waiting[0].since)
 
 
 def test_a_cancelled_run_says_so_and_that_nothing_follows() -> None:
     """In the same words as its timeline."""
     answer = why(told(STARTED, STEP, CANCEL, ev.RunCancelled(code="past-grace", detail="too slow")), HERE)
     assert (answer.state, answer.waiting) == ("cancelled", ())
-    assert answer.advice == "it was cancelled: too slow\nnothing will follow"
+    assert (answer.waits_for, answer.then) == ("nothing: it was cancelled: too slow", "nothing follows")
 
 
 def test_a_deadline_is_said_and_so_is_that_there_is_none() -> None:
     """Design §3.7: a deadline, or an explicit "none"."""
     (wait,) = why(told(STARTED, STEP, DONE, ASKED, APPROVAL), HERE).waiting
-    assert wait.deadline == "2001-09-09T01:46:40.000Z"
+    assert wait.until == "2001-09-09T01:46:40.000Z"
     (wait,) = why(told(STARTED, ev.SignalAwaited(call=FIRST, park="input", seen=1)), HERE).waiting
-    assert wait.deadline is None
+    assert wait.until is None
 
 
 def test_without_a_host_the_next_command_starts_one() -> None:
     """A step that is under way in nobody's process will not end by waiting."""
     answer = why(told(STARTED, STEP), GONE)
-    assert answer.waiting[0].command == "waypost run FILE"
-    assert "no host runs" in answer.deployment_state
-    assert "waypost run" in answer.advice
+    assert [each.kind for each in answer.waiting] == ["operator", "step"]
+    assert (answer.command, answer.needed, answer.on.state) == ("waypost run", True, "no host")
+    assert "no host runs it" in answer.waits_for
 
 
 def test_a_finished_run_waits_on_nothing_and_says_so() -> None:
     """An empty list alone could also be a bug."""
     answer = why(told(STARTED, ev.RunFailed(error=BROKE)), HERE)
     assert answer.waiting == ()
-    assert answer.advice.startswith("it has failed: step read_claim: ValueError: no amount\n")
-    assert f"waypost log {RUN}" in answer.advice
+    assert answer.waits_for == "nothing: it has failed: step read_claim: ValueError: no amount"
+    assert (answer.then, answer.command) == ("nothing follows", f"waypost log {RUN}")
 
 
 def test_with_several_open_approvals_the_command_names_the_call() -> None:
     """`waypost approve RUN` alone would be refused."""
     second = msgspec.structs.replace(APPROVAL, call=CallId("r1#4"))
     answer = why(told(STARTED, STEP, DONE, ASKED, APPROVAL, second), HERE)
-    assert [f"--call '{w.call}'" in w.command for w in answer.waiting] == [True, True]
+    assert [
+        f"--call '{w.call}'" in w.command and w.command[:-6] in w.alternative.replace("reject", "approve")
+        for w in answer.waiting
+    ] == [True, True]
 
 
 def test_a_shown_run_has_its_whole_timeline() -> None:

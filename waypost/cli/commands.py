@@ -303,14 +303,6 @@ def log(run: Run, data: Data = None, json: Json = False) -> int:  # noqa: ARG001
 
 
 @app.command()
-def why(run: Run, data: Data = None, json: Json = False) -> int:  # noqa: FBT002 - typer's form
-    """Say what a run waits on, since when, and what to do next."""
-    from waypost.cli import reading
-
-    return reading.why(run, data, as_json=json)
-
-
-@app.command()
 def verify(
     repository: Annotated[
         Optional[str],  # noqa: UP045 - see above

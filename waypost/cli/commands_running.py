@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from waypost.cli.commands import Data, Deployment, app
+from waypost.cli.commands import Data, Deployment
+from waypost.cli.commands_why import app
 
 __all__ = ["app"]
 

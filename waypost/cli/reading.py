@@ -11,7 +11,7 @@ from waypost.cli import words
 from waypost.cli.client import TIMEOUT, VERIFY_TIMEOUT, Client
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, run_named
-from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified, Why
+from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified
 from waypost.host.datadir import DataDir
 from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
@@ -37,14 +37,6 @@ def show(run: str, data: str | None, *, as_json: bool) -> Exit:
     where, run = existing(data), run_named(run)
     answer = either(where, lambda client: client.get(RunShown, "runs", run), lambda data: _offline_show(data, run))
     give(answer, words.show(answer), as_json=as_json)
-    return Exit.OK
-
-
-def why(run: str, data: str | None, *, as_json: bool) -> Exit:
-    """``waypost why RUN``."""
-    where, run = existing(data), run_named(run)
-    answer = either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_why(data, run))
-    give(answer, words.why(answer), as_json=as_json)
     return Exit.OK
 
 
@@ -117,12 +109,6 @@ def _offline_show(data: DataDir, run: str) -> RunShown:
     from waypost.host import offline, source
 
     return source.show(offline.Offline(data), run)
-
-
-def _offline_why(data: DataDir, run: str) -> Why:
-    from waypost.host import offline, source
-
-    return source.why(offline.Offline(data), run)
 
 
 def _offline_page(data: DataDir, run: str, after: int) -> EventsPage:

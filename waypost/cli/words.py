@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 from waypost.cli.output import harmless
 from waypost.host.answers import (
     ApprovalShown,
-    ChildExit,
     DeploymentVerified,
     RunRow,
     Runs,
@@ -18,7 +17,6 @@ from waypost.host.answers import (
     Unread,
     Verified,
     WaitingOn,
-    Why,
 )
 
 ISOLATION = {
@@ -58,31 +56,9 @@ def show(run: RunShown) -> Iterator[str]:
         yield f"waits on {_wait(wait)}"
 
 
-def why(answer: Why) -> Iterator[str]:
-    """What a run waits on, and the command to run next."""
-    yield f"{answer.run}  {answer.deployment}  {answer.state}"
-    for wait in answer.waiting:
-        yield f"waits on {_wait(wait)}"
-        if wait.command:
-            yield f"  next: {wait.command}"
-    if answer.advice:
-        yield answer.advice
-    yield f"the deployment: {answer.deployment_state}; {isolation(answer.isolation)}"
-    if answer.exited is not None:
-        yield from _exited(answer.exited)
-
-
-def _exited(child: ChildExit) -> Iterator[str]:
-    """How the last child ended, and what it wrote at last: text of the workflow's own, so shown as harmless."""
-    yield f"its last process, of generation {child.generation}: {harmless(child.why)}, {moment(child.at)}"
-    if child.stderr:
-        yield "  at last it wrote:"
-        yield from (f"    {harmless(line)}" for line in child.stderr)
-
-
 def _wait(wait: WaitingOn) -> str:
     since = f", since {moment(wait.since)}" if wait.since else ""
-    deadline = f", until {moment(wait.deadline)}" if wait.deadline else ", no deadline"
+    deadline = f", until {moment(wait.until)}" if wait.until else ", no deadline"
     return f"{wait.kind}: {wait.detail}{since}{deadline}"
 
 

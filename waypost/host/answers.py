@@ -147,15 +147,28 @@ class Line(Answer, frozen=True, kw_only=True):
     text: str
 
 
-class WaitingOn(Answer, frozen=True, kw_only=True):
-    """One thing that a run waits on. ``deadline`` None is an explicit "none"; ``command`` is what to run next."""
+class Reason(Answer, frozen=True, kw_only=True):
+    """Why something isn't further, as ``waypost.model.why.Sentence`` says it.
+
+    ``until`` None is an explicit "no deadline"; ``since`` is empty where it isn't known; ``needed``: it doesn't go on
+    by itself. ``command`` and ``alternative`` can be pasted, and are empty where nothing needs to be done.
+    """
+
+    waits_for: str
+    since: str = ""
+    until: str | None = None
+    then: str
+    command: str = ""
+    alternative: str = ""
+    needed: bool = False
+
+
+class WaitingOn(Reason, frozen=True, kw_only=True):
+    """One thing that a run waits on; ``detail`` says it in a few words, for a list."""
 
     kind: str
     detail: str
     call: str | None = None
-    since: str = ""
-    deadline: str | None = None
-    command: str = ""
 
 
 class RunShown(Answer, frozen=True, kw_only=True):
@@ -169,22 +182,6 @@ class RunShown(Answer, frozen=True, kw_only=True):
     seq: int
     lines: tuple[Line, ...]
     waiting: tuple[WaitingOn, ...] = ()
-
-
-class Why(Answer, frozen=True, kw_only=True):
-    """Why a run isn't moving. ``deployment_state`` says what its deployment does, ``advice`` is for the whole run.
-
-    ``exited``: the last child that ended unasked, where there is no child now.
-    """
-
-    run: str
-    deployment: str
-    state: str
-    deployment_state: str
-    isolation: str
-    waiting: tuple[WaitingOn, ...] = ()
-    advice: str = ""
-    exited: ChildExit | None = None
 
 
 class EventsPage(Answer, frozen=True, kw_only=True):

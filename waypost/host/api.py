@@ -7,7 +7,7 @@ kernel says of the peer, never what the request says.
 
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import anyio
@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from substrate.errors import SubstrateError
 from waypost.acting import Ref
-from waypost.host import queued, source
+from waypost.host import queued, reasons, source
 from waypost.host.answers import Answer, CodeDeployed, Problem, Status, Verified
 from waypost.host.bodies import Bodies
 from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
@@ -95,7 +95,7 @@ class How(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part.
 
-    ``deploy`` takes the code at a path. ``sinks``: the SinkActor.
+    ``deploy`` takes the code at a path. ``sinks``: the SinkActor. ``more``: doors of others.
     """
 
     def __init__(
@@ -107,11 +107,12 @@ class Api:
         status: Callable[[], Status],
         deploy: Callable[[str], CodeDeployed],
         sinks: Ref | None = None,
+        more: Sequence[Route] = (),
     ) -> None:
         self._live, self._limits, self._verify, self._status = live, limits, verify, status
         self._bodies = Bodies(limits.bodies)
         self._lookers = anyio.CapacityLimiter(_LOOKERS)
-        self._deploy, self._sinks = deploy, sinks
+        self._deploy, self._sinks, self._more = deploy, sinks, more
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -122,6 +123,9 @@ class Api:
                 _route("/v1/runs/{run}", self.show),
                 _route("/v1/runs/{run}/events", self.events),
                 _route("/v1/runs/{run}/why", self.why),
+                _route("/v1/why", self.why_all),
+                _route("/v1/deployments/{name}/why", self.why_deployment),
+                _route("/v1/queue/{mail:path}/why", self.why_mail),
                 _route("/v1/verify", self.verify),
                 _route("/v1/approvals", self.approvals),
                 Route("/v1/approvals/follow", self.follow, methods=["GET"]),
@@ -141,6 +145,7 @@ class Api:
                 _route("/v1/deployments/{name}/recycle", self.recycle_deployment, "POST"),
                 _route("/v1/deployments/{name}/seal", self.seal, "POST"),
                 _route("/v1/deploy", self.deploy, "POST"),
+                *self._more,
             ],
             exception_handlers={
                 WaypostError: _problem,
@@ -178,7 +183,19 @@ class Api:
 
     async def why(self, request: Request) -> Answer:
         """What one run waits on."""
-        return await in_thread(source.why, self._live.everything(), request.path_params["run"])
+        return await in_thread(reasons.of_run, self._live.everything(), request.path_params["run"])
+
+    async def why_deployment(self, request: Request) -> Answer:
+        """What one deployment waits for."""
+        return await in_thread(reasons.of_deployment, self._live.everything(), request.path_params["name"])
+
+    async def why_mail(self, request: Request) -> Answer:
+        """Why a mail has no run."""
+        return await in_thread(reasons.of_mail, self._live.everything(), request.path_params["mail"])
+
+    async def why_all(self, _request: Request) -> Answer:
+        """What every deployment waits for, those first that need somebody."""
+        return await in_thread(reasons.of_all, self._live.everything())
 
     async def approvals(self, _request: Request) -> Answer:
         """What runs ask of people."""

@@ -6,6 +6,7 @@ would be wrong.
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -27,7 +28,8 @@ class Beside:
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment, those that are hosted first."""
-        return (*self._by_name.values(), *self._resting.situations())
+        resting = (replace(each, beside=True) for each in self._resting.situations())
+        return (*self._by_name.values(), *resting)
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""

@@ -119,6 +119,9 @@ class Live:
                 since=each.description.since,
                 exited=exit_of(each.description),
                 limits=self._limits,
+                file="" if each.spec.file == each.spec.name else each.spec.file,
+                why=each.description.why,
+                deferred=each.description.deferred,
             )
             for each in self.deployed()
         )

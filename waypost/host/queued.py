@@ -20,7 +20,7 @@ def mail_name(deployment: str, arrival: int) -> str:
 def on_hold(source: Source) -> KeptMails:
     """The answer of ``waypost queue hold``, oldest first."""
     found, unread = readable(source, lambda name: (source.on_hold(name, LIST + 1), source.runs(name, LIST)))
-    rows = [_row(name, kept) for name, (mails, _) in found.items() for kept in mails]
+    rows = [kept_mail(name, kept) for name, (mails, _) in found.items() for kept in mails]
     rows.sort(key=lambda row: row.since)
     runs = [_run(name, line) for name, (_, lines) in found.items() for line in lines if _is_poison(line)]
     runs.sort(key=lambda row: row.since)
@@ -44,20 +44,20 @@ def _run(deployment: str, line: RunLine) -> KeptRun:
 
 def rejected(source: Source) -> KeptMails:
     """The answer of ``waypost queue rejected``, newest first."""
-    found, unread = readable(source, lambda name: _rejected(source, name))
+    found, unread = readable(source, lambda name: rejected_of(source, name))
     rows = [row for mails, _ in found.values() for row in mails]
     rows.sort(key=lambda row: row.since, reverse=True)
     counted = sum(counted for _, counted in found.values())
     return KeptMails(mails=tuple(rows[:LIST]), more=len(rows) > LIST, counted=counted, unread=unread)
 
 
-def _rejected(source: Source, name: str) -> tuple[list[KeptMail], int]:
+def rejected_of(source: Source, name: str) -> tuple[list[KeptMail], int]:
     """Those of one deployment, and how many there ever were."""
     page = source.rejected(name, None)
-    rows = [_row(name, kept) for kept in page.mails]
+    rows = [kept_mail(name, kept) for kept in page.mails]
     while page.cursor is not None:
         page = source.rejected(name, page.cursor)
-        rows += (_row(name, kept) for kept in page.mails)
+        rows += (kept_mail(name, kept) for kept in page.mails)
     return rows, page.counted
 
 
@@ -88,7 +88,8 @@ def _has(source: Source, deployment: str, arrival: int) -> bool:
 _ALL = 1_000_000
 
 
-def _row(deployment: str, kept: Kept) -> KeptMail:
+def kept_mail(deployment: str, kept: Kept) -> KeptMail:
+    """A mail that no run has, as it is told."""
     entry = kept.entry
     since = entry.consumed or entry.held or entry.received
     return KeptMail(

@@ -6,6 +6,7 @@ Everything else, and the data directory whatever else is opened, doesn't exist (
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _LED_OUT = ("/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/ssl/certs"
 _KERNELS = ("/proc", "/dev", "/sys")
 _PRIVATE, _COMMON = "700", "1777"
 _VISIBLE = frozenset({"ro", "rw"})
+_SHUT = ("PermissionError:", "Read-only file system")
+_MISSING = re.compile(r"FileNotFoundError: .*'/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,21 @@ def interpreter() -> tuple[str, ...]:
     ours = [str(Path(str(sys.modules[name].__file__)).parent) for name in ("waypost", "ipc")]
     prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     return tuple(path for path in (*prefixes, *imported, *ours) if Path(path).is_absolute())
+
+
+def shut_off(failure: str, isolation: str) -> str:
+    """What to say of a step's failure that may come from what isn't open to it; empty for any other failure.
+
+    ``isolation`` as the host says it; empty where that isn't known.
+    """
+    if isolation and not isolation.startswith("namespace"):
+        return ""
+    if not any(sign in failure for sign in _SHUT) and not _MISSING.search(failure):
+        return ""
+    return (
+        "; in its namespace it sees nothing that wasn't opened for it: "
+        "`waypost run --reads PATH` and `waypost run --writes PATH` do, when the host is started"
+    )
 
 
 def _brought(kind: Literal["ro", "rw"], path: str) -> dict[str, Entry]:

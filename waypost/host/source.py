@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
-from waypost.host import explain
+from waypost.host import explain, run_why
 from waypost.host.answers import (
     ApprovalShown,
     EventsPage,
@@ -20,9 +20,8 @@ from waypost.host.answers import (
     Runs,
     RunShown,
     Unread,
-    WaitingOn,
-    Why,
 )
+from waypost.host.deployment_why import blocks
 from waypost.host.errors import AmbiguousRun, NoSuchRun
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
@@ -86,8 +85,8 @@ def readable(source: Source, ask: Callable[[str], T]) -> tuple[dict[str, T], tup
 def runs(source: Source, limit: int = LIST) -> Runs:
     """The answer of ``waypost runs``: newest first."""
     found, unread = readable(source, lambda name: source.runs(name, limit + 1))
-    stopped = {situation.name: explain.blocked(situation) for situation in source.situations()}
-    rows = [_row(name, line, stopped.get(name)) for name, lines in found.items() for line in lines]
+    stopped = {each.name: _stopped(each) for each in source.situations()}
+    rows = [_row(name, line, stopped.get(name, "")) for name, lines in found.items() for line in lines]
     rows.sort(key=lambda row: row.started, reverse=True)
     return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit, unread=unread)
 
@@ -159,20 +158,7 @@ def whole(source: Source, deployment: str, run: RunId) -> Iterator[bytes]:
 def show(source: Source, text: str) -> RunShown:
     """The answer of ``waypost show``."""
     situation, run = locate(source, text)
-    return explain.shown(explain.read(run, whole(source, situation.name, run)), situation)
-
-
-def why(source: Source, text: str) -> Why:
-    """The answer of ``waypost why``."""
-    situation, run = locate(source, text)
-    told = explain.read(run, whole(source, situation.name, run))
-    turn = explain.waits_its_turn(told, situation)
-    return explain.why(told, situation, _ahead(source, situation.name, run) if turn else 0)
-
-
-def _ahead(source: Source, deployment: str, run: RunId) -> int:
-    """How many other runs of a deployment are driven, among the newest."""
-    return sum(line.state in {"running", "cancelling"} and line.run != run for line in source.runs(deployment, LIST))
+    return run_why.shown(explain.read(run, whole(source, situation.name, run)), situation)
 
 
 def events(source: Source, text: str, after: int) -> EventsPage:
@@ -195,8 +181,14 @@ def _as_id(text: str) -> RunId | None:
         return None
 
 
-def _row(deployment: str, line: RunLine, stopped: WaitingOn | None) -> RunRow:
-    first = [] if stopped is None or not line.waiting else [f"{stopped.kind}: {stopped.detail}"]
+def _stopped(situation: Situation) -> str:
+    """What each live run of a deployment waits on before all else; empty where it can go on, or nobody runs it."""
+    shown = situation.code or situation.state
+    return f"operator: its deployment is {shown}" if shown and blocks(situation) else ""
+
+
+def _row(deployment: str, line: RunLine, stopped: str) -> RunRow:
+    first = [stopped] if stopped and line.waiting else []
     own = [f"{wait.kind}: {printable(wait.detail, _BRIEF)}" for wait in itertools.islice(line.waiting, _WAITS)]
     more = " …" if len(line.waiting) > _WAITS else ""
     return RunRow(

@@ -14,6 +14,7 @@ import typer
 
 from waypost.cli import command as _every_verb  # noqa: F401 - they join the others when they are imported
 from waypost.cli.commands import app
+from waypost.host.answers import Reason
 from waypost.model.times import unstamp
 from waypost.model.why import Sentence, parted
 
@@ -35,6 +36,21 @@ def check(sentence: Sentence) -> None:
         parse(line)
     for line in _QUOTED.findall(f"{sentence.waits_for} {sentence.then}"):
         parse(line)
+
+
+def check_reason(reason: Reason) -> None:
+    """The same of an answer."""
+    check(
+        Sentence(
+            waits_for=reason.waits_for,
+            since=reason.since,
+            until=reason.until or "",
+            then=reason.then,
+            command=reason.command,
+            alternative=reason.alternative,
+            needed=reason.needed,
+        )
+    )
 
 
 @functools.lru_cache(maxsize=1024)

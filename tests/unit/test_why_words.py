@@ -1,0 +1,118 @@
+"""`waypost why` as people read it: 80 columns, one sentence, and commands that can be pasted."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from waypost.cli.explaining import SHOWN, WIDTH, all_words, deployment_words, mail_words, run_words
+from waypost.host.answers import ChildExit
+from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.testing.sayings import parse
+from waypost.testing.verbs import verb
+
+AT = "2026-11-29T08:00:00.000Z"
+ON = DeploymentWhy(name="orders", state="running", since=AT, waits_for="mail", then="it runs", isolation="none")
+RUN = Why(
+    run="run_3_00112233445566aa",
+    deployment="orders",
+    state="parked",
+    waits_for="a decision: Pay 420.00 for a very long and wordy purpose? (boss@example.com, deputy@example.com)",
+    since=AT,
+    until="2026-12-02T08:00:00.000Z",
+    then="the run goes on with it; at the deadline its code is told that nothing came",
+    command="waypost approve run_3_00112233445566aa --call 'r1#3'",
+    alternative="waypost reject run_3_00112233445566aa --call 'r1#3'",
+    on=ON,
+)
+
+
+def down(name: str) -> DeploymentWhy:
+    return DeploymentWhy(
+        name=name,
+        state="down",
+        code="crash-looping",
+        waits_for="somebody to mend it",
+        then="it has a process again",
+        command=f"waypost reset {name}",
+        needed=True,
+    )
+
+
+def test_a_run_is_one_sentence_the_commands_and_its_deployment() -> None:
+    """Wrapped for a terminal; what is to be pasted is whole."""
+    lines = list(run_words(RUN))
+    assert lines[0] == "run_3_00112233445566aa  orders  parked"
+    text = " ".join(lines)
+    assert "it waits for a decision: Pay 420.00" in text
+    assert "; then the run goes on with it" in text
+    assert f"  next: {RUN.command}" in lines
+    assert f"    or: {RUN.alternative}" in lines
+    assert any(line.startswith("orders is running, since ") for line in lines)
+    assert all(len(line) <= WIDTH for line in lines)
+
+
+def test_who_names_a_data_directory_is_told_commands_that_name_it() -> None:
+    """What is pasted must mean the same deployment."""
+    (following,) = [line for line in run_words(RUN, ("--data", "/my data")) if "next:" in line]
+    assert following == f"  next: {RUN.command} --data '/my data'"
+    parse(following.removeprefix("  next: "))
+
+
+def test_what_has_no_deadline_says_so_and_what_waits_for_nothing_has_none() -> None:
+    """Design 3.7: a deadline, or an explicit none."""
+    assert "with no deadline" in " ".join(deployment_words(ON))
+    ended = msgspec.structs.replace(RUN, waits_for="nothing: it has completed", until=None)
+    assert "deadline" not in " ".join(run_words(ended)).partition("; then")[0]
+
+
+def test_how_the_last_process_ended_is_shown_without_what_steers_a_terminal() -> None:
+    """It wrote that itself."""
+    exited = ChildExit(generation=4, at=AT, why="exit status 1", stderr=("boom\x1b[2J",))
+    lines = list(deployment_words(msgspec.structs.replace(down("orders"), exited=exited)))
+    assert lines[0] == "orders  down (crash-looping)"
+    assert any("of generation 4: exit status 1" in line for line in lines)
+    assert lines[-1] == "    boom\N{REPLACEMENT CHARACTER}[2J"
+
+
+def test_a_mail_says_where_it_is_and_what_can_be_done() -> None:
+    """On hold it needs somebody."""
+    mail = MailWhy(
+        mail="orders/3",
+        deployment="orders",
+        place="hold",
+        why="id-clash",
+        waits_for="somebody",
+        then="it is let in",
+        command="waypost queue release orders/3",
+        alternative="waypost queue reject orders/3",
+    )
+    lines = list(mail_words(mail))
+    assert lines[0] == "orders/3  on hold"
+    assert "    or: waypost queue reject orders/3" in lines
+
+
+def test_of_a_thousand_deployments_those_are_told_that_need_somebody_and_the_rest_is_counted() -> None:
+    """A list of a thousand lines is no answer."""
+    running = [msgspec.structs.replace(ON, name=f"d{number}") for number in range(1000)]
+    lines = list(all_words(Whys(hosted=True, deployments=(down("sick"), *running))))
+    assert lines[0] == "sick  down (crash-looping)"
+    assert "as it should be: 1000 running" in lines[-1]
+    assert len(lines) < 6
+    lines = list(all_words(Whys(hosted=True, deployments=tuple(down(f"s{number}") for number in range(SHOWN + 7)))))
+    assert lines[-1] == "and 7 more; `waypost why --json` has them all"
+
+
+def test_without_a_host_or_a_deployment_it_says_so(tmp_path: Path) -> None:
+    """And not nothing."""
+    assert list(all_words(Whys(hosted=False, deployments=()))) == ["no host runs here, and nothing is deployed"]
+    refused = verb("why", data=tmp_path / "nowhere")
+    assert (refused.status, "waypost run FILE" in refused.err) == (78, True)
+
+
+@pytest.mark.parametrize("answer", [RUN, ON, down("orders")])
+def test_programs_find_the_same_fields_in_every_answer(answer: Why | DeploymentWhy) -> None:
+    """They stay as they are."""
+    fields = json.loads(msgspec.json.encode(answer))
+    assert {"waits_for", "since", "until", "then", "command", "alternative", "needed"} <= fields.keys()

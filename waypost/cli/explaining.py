@@ -1,0 +1,160 @@
+"""``waypost why [RUN|DEPLOYMENT|MAIL]``: a sentence, and the command to run next; with and without a host.
+
+For people in 80 columns; a command is never broken, so that it can be pasted, and it names the data directory where the
+question did.
+"""
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from waypost.cli.output import harmless
+from waypost.cli.place import existing, plain, run_named
+from waypost.cli.reading import either, give
+from waypost.cli.words import isolation, moment
+from waypost.host.answers import ChildExit, Reason
+from waypost.host.datadir import DataDir
+from waypost.host.exits import Exit
+from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.model.why import beside
+
+WIDTH = 80
+SHOWN = 20
+"""Deployments of which each has its sentence; the others are counted."""
+
+
+def why(what: str | None, data: str | None, *, as_json: bool) -> Exit:
+    """``waypost why``."""
+    where = existing(data)
+    options = ("--data", data) if data else ()
+    if what is None:
+        every = either(where, lambda client: client.get(Whys, "why"), _offline_all)
+        give(every, all_words(every, options), as_json=as_json)
+    elif what.startswith("run_"):
+        run = run_named(what)
+        one = either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_run(data, run))
+        give(one, run_words(one, options), as_json=as_json)
+    elif "/" in what or what.isdigit():
+        name = plain("the mail", what)
+        mail = either(
+            where, lambda client: client.get(MailWhy, "queue", name, "why"), lambda data: _offline_mail(data, name)
+        )
+        give(mail, mail_words(mail, options), as_json=as_json)
+    else:
+        name = plain("the deployment", what)
+        deployment = either(
+            where,
+            lambda client: client.get(DeploymentWhy, "deployments", name, "why"),
+            lambda data: _offline_deployment(data, name),
+        )
+        give(deployment, deployment_words(deployment, options), as_json=as_json)
+    return Exit.OK
+
+
+# --- in words --------------------------------------------------------------------------------------------------------
+
+
+def run_words(answer: Why, options: tuple[str, ...] = ()) -> Iterator[str]:
+    """A run: what it waits on, each in a sentence, then its deployment."""
+    yield f"{answer.run}  {answer.deployment}  {answer.state}"
+    for wait in answer.waiting or (answer,):
+        yield from _sentence(wait, options)
+    on = answer.on
+    yield from _wrapped(f"{on.name} is {_state(on)}" + (f", since {moment(on.since)}" if on.since else ""))
+    yield from _where(on)
+
+
+def deployment_words(answer: DeploymentWhy, options: tuple[str, ...] = ()) -> Iterator[str]:
+    """A deployment."""
+    yield f"{answer.name}  {_state(answer)}"
+    yield from _sentence(answer, options)
+    yield from _where(answer)
+
+
+def mail_words(answer: MailWhy, options: tuple[str, ...] = ()) -> Iterator[str]:
+    """A mail that no run has."""
+    yield f"{answer.mail}  {'on hold' if answer.place == 'hold' else answer.place}"
+    yield from _sentence(answer, options)
+
+
+def all_words(answer: Whys, options: tuple[str, ...] = ()) -> Iterator[str]:
+    """All deployments: a sentence of each that isn't as it should be, and how many are."""
+    if not answer.hosted:
+        yield "no host runs here" if answer.deployments else "no host runs here, and nothing is deployed"
+    said = [each for each in answer.deployments if each.needed or each.code or each.state not in _CALM]
+    for each in said[:SHOWN]:
+        yield f"{each.name}  {_state(each)}"
+        yield from _sentence(each, options)
+    if len(said) > SHOWN:
+        yield f"and {len(said) - SHOWN} more; `waypost why --json` has them all"
+    calm = Counter(each.state for each in answer.deployments)
+    for each in said:
+        calm[each.state] -= 1
+    counted = ", ".join(f"{number} {state}" for state, number in sorted(calm.items()) if number)
+    if counted:
+        yield from _wrapped(f"as it should be: {counted}; `waypost why DEPLOYMENT` says more of one")
+
+
+_CALM = ("running", "dozing", "dormant")
+
+
+def _sentence(reason: Reason, options: tuple[str, ...]) -> Iterator[str]:
+    since = f", since {moment(reason.since)}" if reason.since else ""
+    nothing = reason.waits_for.startswith("nothing")
+    until = f", until {moment(reason.until)}" if reason.until else "" if nothing else ", with no deadline"
+    yield from _wrapped(f"it waits for {reason.waits_for}{since}{until}; then {reason.then}")
+    if reason.command:
+        yield f"  next: {harmless(beside(reason.command, *options))}"
+    if reason.alternative:
+        yield f"    or: {harmless(beside(reason.alternative, *options))}"
+
+
+def _state(on: DeploymentWhy) -> str:
+    return f"{on.state} ({on.code})" if on.code and on.code != on.state else on.state
+
+
+def _where(on: DeploymentWhy) -> Iterator[str]:
+    """How far its code is shut in, and how its last process ended: text of the workflow's own, so shown as harmless."""
+    yield from _wrapped(isolation(on.isolation))
+    if on.exited is not None:
+        yield from _exited(on.exited)
+
+
+def _exited(child: ChildExit) -> Iterator[str]:
+    how = f"its last process, of generation {child.generation}: {child.why}, {moment(child.at)}"
+    yield from _wrapped(how)
+    if child.stderr:
+        yield "  at last it wrote:"
+        yield from (f"    {harmless(line)}" for line in child.stderr)
+
+
+def _wrapped(text: str) -> Iterable[str]:
+    """Lines of at most 80 columns, but for a word that is longer."""
+    return textwrap.wrap(harmless(text), WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+# --- without a host: the storage is imported only here ---------------------------------------------------------------
+
+
+def _offline_run(data: DataDir, run: str) -> Why:
+    from waypost.host import offline, reasons
+
+    return reasons.of_run(offline.Offline(data), run)
+
+
+def _offline_deployment(data: DataDir, name: str) -> DeploymentWhy:
+    from waypost.host import offline, reasons
+
+    return reasons.of_deployment(offline.Offline(data), name)
+
+
+def _offline_mail(data: DataDir, mail: str) -> MailWhy:
+    from waypost.host import offline, reasons
+
+    return reasons.of_mail(offline.Offline(data), mail)
+
+
+def _offline_all(data: DataDir) -> Whys:
+    from waypost.host import offline, reasons
+
+    return reasons.of_all(offline.Offline(data))

@@ -1,0 +1,96 @@
+"""Why a deployment is as it is, with and without a host; and which of many needs somebody most. Pure.
+
+A host says it in its supervisor's own sentence; of one that nobody runs the repository alone speaks.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from waypost.host.explain import Situation
+from waypost.host.narrate import printable
+from waypost.host.why_answers import DeploymentWhy, Whys
+from waypost.model.why import Sentence, command
+
+NO_HOST = "no host"
+"""The state of a deployment that nobody runs."""
+_CALM = ("running", "dozing", "dormant")
+"""States in which a deployment does what it is there for."""
+LONG = 500
+"""Characters of what a sentence says; the whole of a long reason is in the host's log."""
+
+
+def sentence_of(situation: Situation) -> Sentence:
+    """The sentence of a deployment."""
+    if situation.hosted and situation.why is not None:
+        return situation.why
+    if situation.hosted:
+        return Sentence(waits_for="its host to say how it is", then="it says so", since=situation.since)
+    name, run = situation.name, command("run")
+    match situation.code or situation.state:
+        case "unreadable":
+            return Sentence(
+                waits_for=f"somebody to see to its repository: {situation.reason}",
+                then="a host can start it again; mail for it is withheld meanwhile",
+                command=command("fsck", name),
+                alternative=run,
+                needed=True,
+            )
+        case "held":
+            what = "a host, and then somebody to let it go on: it is held"
+            then = f"`waypost resume {name}` lists what would go out, and lets it go on"
+        case "crash-looping":
+            what = f"a host, and then somebody to reset it: {situation.reason}"
+            then = f"`waypost reset {name}` lets it have a process again, when the reason is mended"
+        case _ if situation.beside:
+            what = "a host that runs it: the one that runs here doesn't"
+            then = "started again without a file, it runs all that is deployed; end the one that runs first (Ctrl-C)"
+        case _:
+            what = "a host: no host runs it"
+            then = "it goes on where it was; mail that is sent meanwhile is kept, and taken in then"
+    return Sentence(waits_for=what, then=then, since=situation.since, command=run, needed=True)
+
+
+def fields(sentence: Sentence) -> dict[str, Any]:  # Any: the values of one record's fields
+    """A sentence as the fields of a ``Reason``, safe to be shown."""
+    return {
+        "waits_for": printable(sentence.waits_for, LONG),
+        "since": sentence.since,
+        "until": sentence.until or None,
+        "then": printable(sentence.then, LONG),
+        "command": sentence.command,
+        "alternative": sentence.alternative,
+        "needed": sentence.needed,
+    }
+
+
+def told(situation: Situation) -> DeploymentWhy:
+    """The answer for one deployment."""
+    return DeploymentWhy(
+        name=situation.name,
+        state=situation.state if situation.hosted else situation.state or NO_HOST,
+        code=situation.code,
+        isolation=situation.isolation,
+        exited=None if situation.state in _CALM else situation.exited,
+        **fields(sentence_of(situation)),
+    )
+
+
+def all_told(situations: Iterable[Situation]) -> Whys:
+    """The answer for all of them, those first that need somebody, then those that are on their way."""
+    found = tuple(situations)
+    rows = sorted(map(told, found), key=lambda each: (urgency(each), each.name))
+    return Whys(hosted=any(each.hosted for each in found), deployments=tuple(rows))
+
+
+def urgency(why: DeploymentWhy) -> int:
+    """0: nothing goes on until somebody acts; 1: mail is withheld; 2: on its way to somewhere; 3: as it should be."""
+    if why.needed:
+        return 0
+    if why.code:
+        return 1
+    return 3 if why.state in _CALM else 2
+
+
+def blocks(situation: Situation) -> bool:
+    """Whether nothing of it can go on until somebody acts: each of its runs waits on that before all else."""
+    return situation.state != "running" and sentence_of(situation).needed
