@@ -1,15 +1,24 @@
 """SchedulerActor: fires what is due. The decision is in ``actors.logic.scheduler``; the clock's thread wakes it."""
 
+import logging
+from typing import Any
+
 from actors.asking import AskingShell
 from actors.logic.scheduler import Unopened, advance
+from actors.logic.scheduler_ticks import Warn
 from actors.messages import Role
 from waypost.acting import Clock, Ref
 from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
 
+_log = logging.getLogger(__name__)
+
 
 class SchedulerActor(AskingShell):
-    """One deployment's timers. Its supervisor subscribes it to ``substrate``; its messages: ``SchedulerMessage``."""
+    """One deployment's timers and schedules; its messages: ``SchedulerMessage``.
+
+    Its supervisor subscribes it to ``substrate``.
+    """
 
     def __init__(
         self,
@@ -26,3 +35,11 @@ class SchedulerActor(AskingShell):
             f"{deployment}/{Role.SCHEDULER}", state, advance, clock=clock, parent=parent, incarnation=incarnation
         )
         self.substrate = substrate
+
+    def perform(self, effect: Any) -> None:
+        """Say what somebody should know; the rest is every asker's."""
+        match effect:
+            case Warn(text):
+                _log.warning("%s: %s", self.name, text)
+            case _:
+                super().perform(effect)

@@ -23,6 +23,7 @@ EPOCH = "state/epoch.json"
 SIGNER = "state/signer.json"
 DEPLOYED = "state/code.json"
 QUEUE, RUNS, SEALED, MAIL, OUTBOX, CODE, GRANTS = "queue", "runs", "sealed", "mail", "outbox", "code", "grants"
+SCHEDULES = "schedules"
 
 _STATES = {STATE: "state", EPOCH: "epoch", SIGNER: "signer", DEPLOYED: "deployed"}
 
@@ -238,7 +239,7 @@ def step_grants_path(step: str) -> str:
 
 def schedule_path(schedule: str) -> str:
     """A cron schedule."""
-    return f"schedules/{encode_name(schedule)}.json"
+    return f"{SCHEDULES}/{encode_name(schedule)}.json"
 
 
 def code_dir(tree: str) -> str:

@@ -85,6 +85,7 @@ from substrate.stream import (
     Snapshot,
     Stream,
 )
+from substrate.ticking import Planned, ReadSchedules, Tick, Ticked
 
 __all__ = [
     "Accepted",
@@ -98,8 +99,8 @@ __all__ = [
     "Cancel",
     "CancelTaken",
     "Census",
-    "Claim",
     "ChangeGrants",
+    "Claim",
     "Claimed",
     "Committed",
     "Consumed",
@@ -134,6 +135,7 @@ __all__ = [
     "OutboxRemoved",
     "Outcome",
     "Pause",
+    "Planned",
     "Principal",
     "PutBlob",
     "Question",
@@ -150,6 +152,7 @@ __all__ = [
     "ReadRejected",
     "ReadRest",
     "ReadRuns",
+    "ReadSchedules",
     "ReadSealed",
     "Recorded",
     "Ref",
@@ -160,8 +163,8 @@ __all__ = [
     "Release",
     "ReleaseHeld",
     "ResetDeployment",
-    "Result",
     "Rest",
+    "Result",
     "ResumeDeployment",
     "RunLine",
     "Seal",
@@ -177,6 +180,8 @@ __all__ = [
     "SubstrateMessage",
     "Supervisor",
     "TakeUp",
+    "Tick",
+    "Ticked",
     "Unpause",
     "Withheld",
     "WorkflowProcess",

@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never, cast, overload
 
 from substrate import asking, kept, layout, runlog
 from substrate.census import Kinds
+from substrate.errors import Damaged
 from substrate.index import Index
 from substrate.listing import list_runs
 from substrate.messages import (
@@ -19,6 +20,7 @@ from substrate.messages import (
     Kept,
     LiveRuns,
     LogPage,
+    Planned,
     Principal,
     Question,
     ReadApprovals,
@@ -32,6 +34,7 @@ from substrate.messages import (
     ReadRejected,
     ReadRest,
     ReadRuns,
+    ReadSchedules,
     ReadSealed,
     Refused,
     RejectedPage,
@@ -40,13 +43,17 @@ from substrate.messages import (
 )
 from substrate.operations import Item
 from substrate.operations.append import child_may_write
+from substrate.runlog import Tree
+from substrate.ticking import planned
 from waypost.model import events as ev
 from waypost.model import run as fold
+from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 
 READING = (
     ReadGrants,
+    ReadSchedules,
     ReadLog,
     ReadBlob,
     ReadRuns,
@@ -60,6 +67,7 @@ READING = (
 """Questions that are answered at once, from what is visible."""
 Value: TypeAlias = (
     InForce
+    | tuple[Planned, ...]
     | LogPage
     | bytes
     | Deadlines
@@ -82,8 +90,10 @@ def answer(index: Index, question: ReadBlob) -> bytes | Refused: ...
 @overload
 def answer(index: Index, question: ReadGrants) -> InForce: ...
 @overload
+def answer(index: Index, question: ReadSchedules) -> tuple[Planned, ...]: ...
 @overload
 def answer(index: Index, question: ReadHold) -> tuple[Kept, ...]: ...
+@overload
 def answer(index: Index, question: ReadRejected) -> RejectedPage: ...
 @overload
 def answer(index: Index, question: ReadDeadlines) -> Deadlines: ...
@@ -91,16 +101,18 @@ def answer(index: Index, question: ReadDeadlines) -> Deadlines: ...
 def answer(index: Index, question: ReadCensus) -> Census: ...
 @overload
 def answer(index: Index, question: Question) -> Value | Refused: ...
-def answer(index: Index, question: Question) -> Value | Refused:  # noqa: C901, PLR0911 - a table
+def answer(index: Index, question: Question) -> Value | Refused:  # noqa: C901, PLR0911, PLR0912 - a table
     """The value of a question, or Refused. Raises Damaged where a log can't be read."""
     match question:
         case ReadLog():
             return read_log(index, question)
         case ReadBlob():
             return read_blob(index, question.run, question.sha256, question.by)
-        case ReadHold():
         case ReadGrants():
             return index.granted
+        case ReadSchedules():
+            return read_schedules(index)
+        case ReadHold():
             return kept.on_hold(index, index.on_hold.values(), question)
         case ReadRejected():
             return kept.rejected(index, index.address, index.state, question)
@@ -155,6 +167,14 @@ def read_deadlines(index: Index, question: ReadDeadlines) -> Deadlines:
     """A portion of what lies ahead."""
     found = tuple(itertools.islice(index.runs.deadlines(question.after), question.limit + 1))
     return Deadlines(found[: question.limit], len(found) > question.limit)
+
+
+def read_schedules(tree: Tree) -> tuple[Planned, ...]:
+    """The schedules that are deployed, in the order declared. Raises Damaged."""
+    try:
+        return tuple(planned(tree))
+    except Invalid as bad:
+        raise Damaged(layout.SCHEDULES, bad.message) from None
 
 
 def read_approvals(index: Index, question: ReadApprovals) -> Approvals:

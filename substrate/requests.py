@@ -13,6 +13,7 @@ from substrate.granting import ChangeGrants, ReadGrants
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
 from substrate.rest import ReadRest
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
+from substrate.ticking import ReadSchedules, Tick
 from waypost.model.attempts import Consequence
 from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
@@ -106,9 +107,9 @@ class Start:
     distributions: str = ""
     mail_to: tuple[str, ...]
     """Whom the workflow may mail beside the sender of its first mail."""
-
     secrets: tuple[Asked, ...] = ()
     """What its steps ask for: no run begins without it being granted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeUp:
@@ -116,16 +117,16 @@ class TakeUp:
 
     With ``start``: RunStarted and grants.json. With ``wait``: SignalReceived naming that wait (and ``decision`` when it
     answers an approval). ``reroute``: the mail's run has ended meanwhile; a new run is started that names the old one.
-    """
     ``barred``: why it may not run, for good; then, or where what it asks for isn't granted, it is RunFailed at once.
+    """
 
     arrival: int
     start: Start | None = None
     wait: CallId | None = None
     decision: Decision | None = None
     reroute: bool = False
-
     barred: Fault | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Reject:
@@ -299,8 +300,9 @@ Operation: TypeAlias = (
     | LatchDeployment
     | ResetDeployment
     | Deploy
-)
     | ChangeGrants
+    | Tick
+)
 
 
 # --- questions (answered from what is visible, in the order of the mailbox) ---------------------------------------
@@ -380,6 +382,7 @@ class ReadSealed:
 
 Question: TypeAlias = (
     ReadGrants
+    | ReadSchedules
     | ReadLog
     | ReadBlob
     | ReadRest

@@ -5,7 +5,7 @@ Pure: from the bytes that may be written before the disk must be asked for more 
 
 from typing import Any
 
-from substrate.messages import Append, Cancel, Enqueue, LatchDeployment, Pause, TakeUp
+from substrate.messages import Append, Cancel, Enqueue, LatchDeployment, Pause, TakeUp, Tick
 from waypost.model import events as ev
 from waypost.model.limits import Limits
 
@@ -23,7 +23,7 @@ def withholds(operation: Any, room: int, limits: Limits) -> str | None:
     ends = isinstance(operation, Pause | Cancel | LatchDeployment) or (
         isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
     )
-    starts = isinstance(operation, Enqueue) or (isinstance(operation, TakeUp) and operation.start is not None)
+    starts = isinstance(operation, Enqueue | Tick) or (isinstance(operation, TakeUp) and operation.start is not None)
     if starts or (room < limits.reserve and not ends):
         return f"the disk is full: {room} bytes are left for this deployment"
     return None

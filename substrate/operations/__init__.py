@@ -18,6 +18,7 @@
     cancelling  asking for a run's end; named signals
     grants      what a run may do
     granting    what its steps may, as an operator grants it
+    ticking     a schedule comes further
     sealing     a finished run folds away; nobody asks for it
 
 No clock, no randomness, no file: those come in with the context and the view.
@@ -52,6 +53,7 @@ from substrate.messages import (
     ResumeDeployment,
     Signal,
     TakeUp,
+    Tick,
     Unpause,
 )
 from substrate.operations import (
@@ -67,6 +69,7 @@ from substrate.operations import (
     notices,
     outbox,
     take_up,
+    ticking,
 )
 from substrate.operations.change import Change, Context, Decided, Hold, Item, Settled, View
 
@@ -125,8 +128,10 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
         case ResetDeployment():
             return latching.reset(view, operation)
         case Deploy():
-            return deploying.deploy(view, operation)
+            return deploying.deploy(view, operation, context)
         case ChangeGrants():
             return granting.change_grants(view, operation)
+        case Tick():
+            return ticking.tick(view, operation, context)
         case _:
             assert_never(operation)

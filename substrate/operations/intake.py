@@ -75,20 +75,23 @@ def numbered(gist: Gist, place: Placed, state: State, context: Context) -> Entry
 
 def entered(raw: bytes, gist: Gist, place: Placed, state: State, context: Context) -> Change:
     """Into the inbox, under the next arrival ordinal, with its place decided. Value: ``Accepted``."""
-    arrival = state.arrival
-    entry = numbered(gist, place, state, context)
-    state = msgspec.structs.replace(state, arrival=arrival + 1)
+    return into_inbox(numbered(gist, place, state, context), raw, gist, state, context)
+
+
+def into_inbox(entry: Entry, raw: bytes, gist: Gist, state: State, context: Context) -> Change:
+    """A new entry, its bytes, and the count that it takes. Value: ``Accepted``."""
+    state = msgspec.structs.replace(state, arrival=entry.arrival + 1)
     return Change(
         author="supervisor",
-        subject=f"enqueue mail {arrival} for {place.run}",
+        subject=f"enqueue mail {entry.arrival} for {entry.run}",
         puts={
-            layout.inbox_path(context.address, arrival, entry.key): encode(entry),
-            layout.mail_path(arrival): raw,
+            layout.inbox_path(context.address, entry.arrival, entry.key): encode(entry),
+            layout.mail_path(entry.arrival): raw,
             **state_file(state),
         },
         facts=(Queued(entry, gist),),
         state=state,
-        value=Accepted("enqueued", place.run, arrival),
+        value=Accepted("enqueued", entry.run, entry.arrival),
     )
 
 

@@ -11,6 +11,7 @@
     queue       a mail's places, moves and effect; buckets
     outbox      mail that leaves
     counts      ordinals, watermark, format
+    schedules   how far each has come, and its ticks
     code        deployed trees, and the record of them
     page        all of it as docs/rules.md
     whole       a whole tree, as ``fsck --tip`` and the first commit need it

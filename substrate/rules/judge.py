@@ -20,6 +20,7 @@ from substrate.rules.outbox import Told, outgoing
 from substrate.rules.plain import plain_append
 from substrate.rules.queue import Caused, mail
 from substrate.rules.runs import beside_log, crowded, has, sealing
+from substrate.rules.schedules import scheduled
 from substrate.rules.table import Broken, broken
 from substrate.runlog import ABSENT, Known
 from substrate.state import State
@@ -64,6 +65,7 @@ def judge_all(before: Before, commit: Commit, ground: Ground) -> Verdict:
     found += marked(before, made, after, ground)
     found += formatted(before, made, after)
     found += coded(before, commit, made)
+    found += scheduled(before, commit, made)
     found += granted(before, commit, made)
     found += _others(before, made, ground)
     return Verdict(tuple(found), {each.run: each.known for each in logs}, after)

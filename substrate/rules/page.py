@@ -49,7 +49,10 @@ def _authors() -> Iterator[str]:
     yield from ("", "## Who may write which event", "", "| event | by | through |", "|---|---|---|")
     for kind, rule in TABLE.items():
         yield f"| {kind.__name__} | {', '.join(sorted(rule.who))} | {', '.join(sorted(rule.doors))} |"
-    yield from ("", "Everything else (queue, mail, outbox, counts, code, sealing) is the supervisor's and the hub's.")
+    yield from (
+        "",
+        "Everything else (queue, mail, outbox, counts, code, schedules, sealing) is the supervisor's and the hub's.",
+    )
     yield from ("", "## Who may do what with a repository", "", "| who | may |", "|---|---|")
     for who, actions in ACTIONS.items():
         yield f"| {who} | {', '.join(action for action in VERBS if action in actions)} |"

@@ -82,6 +82,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
         Rule("mail", "A mail's bytes come with its entry, and are those that the entry names.", "storage §1, §5"),
         Rule("effect", "A mail is consumed by the commit that holds the event it causes.", "storage §5"),
         Rule("bucket", "Consumed entries go to the open bucket, and leave with their bucket only.", "storage §5"),
+        Rule("schedule", "A schedule is as the code declares it; it moves by ticks, each with its mail.", "storage §2"),
         Rule("watermark", "The watermark rises, below the open bucket; when one closed stays recorded.", "storage §5"),
     ),
     "outbox": (

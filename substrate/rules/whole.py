@@ -23,6 +23,7 @@ from substrate.rules.grants import readable
 from substrate.rules.outbox import sound
 from substrate.rules.queue import names
 from substrate.rules.runs import BOUND, has
+from substrate.rules.schedules import whole_schedules
 from substrate.rules.table import Broken, broken
 from substrate.rules.whole_runs import Counts, Outcome, whole_run
 from substrate.runlog import Tree, is_sealed
@@ -71,6 +72,7 @@ def whole(tree: Tree, counts: Counts, limits: Limits = DEFAULT) -> Iterator[Brok
         yield broken("watermark", layout.watermark_path(ground.address), f"{closed} are closed, open is {state.bucket}")
     yield from _epoch(tree, known, state)
     yield from whole_code(tree)
+    yield from whole_schedules(tree)
     last: tuple[str, RunId] | None = None
     for path, count in _walk(tree, ""):
         if count > BOUND and not path.startswith(f"{layout.CODE}/"):

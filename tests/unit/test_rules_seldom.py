@@ -163,11 +163,11 @@ def test_the_same_bytes_again_break_no_rule(place: Place) -> None:
 
 
 def test_what_is_no_record_may_be_taken_away(place: Place) -> None:
-    """A schedule that is given up; but by a name that is one."""
-    path = layout.schedule_path("s")
+    """What a step was granted; but by a name that is one."""
+    path = layout.step_grants_path("s")
     place.files[path] = b"{}"
     assert place.rules({}, [path]) == []
-    assert place.rules({}, ["schedules/S.json"]) == [("path", "schedules/S.json")]
+    assert place.rules({}, ["grants/S.json"]) == [("path", "grants/S.json")]
 
 
 def test_a_notice_leaves_the_outbox_with_no_event_and_a_runs_mail_with_its_own(place: Place) -> None:

@@ -21,13 +21,17 @@ from waypost.model.code import deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import RunId, message_key
 from waypost.model.queue import Entry, decode, encode
+from waypost.model.schedule import schedule
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, Desk, call, first_files, message
 from waypost.testing.stores import AT
 
 VALUE = b'"' + b"v" * 70_000 + b'"'
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
 CODE = {"flow.py": b"x = 1\n", "data/two words.txt": b"data\n", ".gitignore": b"*.pyc\n"}
-DEPLOYED = deployed(CODE, root="", module="flow", declared=Declared(name="expenses", address=ADDRESS))
+DAILY = schedule("0 9 * * *", tz="Europe/Berlin", name="daily")
+DEPLOYED = deployed(
+    CODE, root="", module="flow", declared=Declared(name="expenses", address=ADDRESS, schedules=(DAILY,))
+)
 STAMP = "2026-11-29T08:00:00.000Z"
 
 

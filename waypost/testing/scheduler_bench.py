@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.effects import Ask
 from actors.logic.scheduler import State, Unopened, advance
+from actors.logic.scheduler_ticks import Warn
 from actors.messages import WakeAt
 from substrate.messages import (
     Append,
@@ -14,6 +15,7 @@ from substrate.messages import (
     Enqueue,
     Outcome,
     ReadDeadlines,
+    ReadSchedules,
     Start,
     TakeUp,
     WorkflowProcess,
@@ -40,6 +42,8 @@ class TimeBench:
         self.state: State = Unopened(limits)
         self.requests: deque[Ask] = deque()
         self.looks: deque[Ask] = deque()
+        self.questions: deque[Ask] = deque()
+        self.warnings: list[str] = []
         self.wakes: list[WakeAt] = []
         self.do(BeginGeneration())
         self.runs: list[RunId] = []
@@ -56,8 +60,10 @@ class TimeBench:
         self.wakes.clear()
         self.paper.taken()
         self.looks.clear()
+        self.questions.clear()
         self.tell(self.paper.snapshot())
         self._look()
+        self.plan()
 
     def look(self, result: Any = None) -> None:
         """Answer what it asked about deadlines further ahead; every fact up to then has been told before."""
@@ -65,6 +71,14 @@ class TimeBench:
             self.tell(message)
         question = self.looks.popleft()
         self.tell(Outcome(question.correlation, self.paper.submit(question.what) if result is None else result))
+
+    def plan(self) -> None:
+        """Answer what it asked about schedules; every fact up to then has been told before."""
+        while self.questions:
+            for message in self.paper.taken():
+                self.tell(message)
+            question = self.questions.popleft()
+            self.tell(Outcome(question.correlation, self.paper.submit(question.what)))
 
     def _look(self) -> None:
         while self.prompt and self.looks:
@@ -82,6 +96,10 @@ class TimeBench:
             match effect:
                 case Ask(what=ReadDeadlines()):
                     self.looks.append(effect)
+                case Ask(what=ReadSchedules()):
+                    self.questions.append(effect)
+                case Warn(text):
+                    self.warnings.append(text)
                 case Ask():
                     self.requests.append(effect)
                 case WakeAt():
