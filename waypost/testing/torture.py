@@ -268,12 +268,18 @@ class Torture:
 
     def _known(self, name: str) -> dict[int, str]:
         """What of a deployment has been acknowledged by now: run by arrival."""
-        return {sent.arrival: sent.run for sent in list(self.tally.sent) if sent.deployment == name}
+        sent = [each for each in list(self.tally.sent) if each.deployment == name]
+        # A reply to a run that was cancelled before it was taken up has become another run's.
+        return {each.arrival: each.run for each in sent if each.run not in self.tally.cancelled}
 
     def _holds(self, repository: Path, known: dict[int, str], words: str) -> None:
         reader = Reader.open(repository, PublicKey.load(self.data.public_key))
         found = {line.entry.arrival: line.entry.run for line in reader.queue(consumed=True)}
-        lost = {arrival: run for arrival, run in known.items() if found.get(arrival) != run}
+        lost = {
+            arrival: run
+            for arrival, run in known.items()
+            if found.get(arrival) != run and run not in self.tally.cancelled
+        }
         if lost:
             self.tally.broken.append(f"{words} what was acknowledged: {lost}")
             self._over.set()

@@ -65,8 +65,10 @@ def _mails(world: Torture, name: str, key: PublicKey) -> Iterator[str]:
     yield from (f"mail {name} is in {count} places" for name, count in places.items() if count > 1)
     yield from (f"mail {line.entry.id} is still in {line.place}" for line in lines if line.place != "consumed")
     arrivals = {line.entry.arrival: (line.entry.id, line.entry.run) for line in lines}
-    for sent in world.tally.sent:
-        if sent.deployment == name and arrivals.get(sent.arrival) != (f"<{sent.name}@x>", sent.run):
+    for sent in (each for each in world.tally.sent if each.deployment == name):
+        identity, run = arrivals.get(sent.arrival, ("", ""))
+        # A reply to a run that was cancelled before it was taken up has become another run's.
+        if identity != f"<{sent.name}@x>" or (run != sent.run and sent.run not in world.tally.cancelled):
             yield f"{sent} was acknowledged; there is {arrivals.get(sent.arrival)}"
     events = Counter(
         event.mail.id
