@@ -6,12 +6,26 @@ judged, and what came after that has another one.
 
 from substrate.index import Index
 from substrate.rest import Rest
+from substrate.ticking import soonest
+from waypost.model.errors import Invalid
 
 
-def rest(index: Index, *, position: int, quiet: float) -> Rest:
-    """What is to be done of what this repository holds. Raises Damaged, DerivedFailed."""
-    soonest = next(iter(index.runs.deadlines(None)), None)
-    return Rest(position, quiet, _busy(index), None if soonest is None else soonest.fire_at)
+def rest(index: Index, *, position: int, quiet: float, now: int) -> Rest:
+    """What is to be done of what this repository holds; ``now`` in Unix ms. Raises Damaged, DerivedFailed."""
+    return Rest(position, quiet, _busy(index), next_deadline(index, now))
+
+
+def next_deadline(index: Index, now: int) -> int | None:
+    """When something is due next, in Unix ms: a run's deadline, or a schedule's tick; None: never.
+
+    What is overdue lies in the past. Schedules that can't be read have no tick: the scheduler says so.
+    """
+    timer = next((each.fire_at for each in index.runs.deadlines(None)), None)
+    try:
+        tick = soonest(index, now)
+    except Invalid:
+        tick = None
+    return min((at for at in (timer, tick) if at is not None), default=None)
 
 
 def _busy(index: Index) -> str:

@@ -134,7 +134,7 @@ class Writer:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def submit(self, submit: Submit, to: To, now: Now) -> Iterator[Effect]:
+    def submit(self, submit: Submit, to: To, now: Now) -> Iterator[Effect]:  # noqa: C901 - one arm for each way
         """Carry out one operation or question and answer it at its stage."""
         what = submit.what
         result: Result
@@ -142,7 +142,8 @@ class Writer:
             value = told(self._index, what)
             result = value if isinstance(value, Refused) else Done(self._position, value)
         elif isinstance(what, ReadRest):
-            result = Done(self._position, rest(self._index, position=self._position, quiet=self._store.quiet))
+            found = rest(self._index, position=self._position, quiet=self._store.quiet, now=now.wall)
+            result = Done(self._position, found)
         elif isinstance(what, ReadSealed):
             yield from self.seal(now)
             result = Done(self._position)
@@ -323,11 +324,11 @@ class Writer:
             outbox=tuple(index.outbox.values()),
             held=index.state.held,
             latch=index.state.latch or None,
+            granted=index.granted,
         )
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-            granted=index.granted,
     def _leave(self, run: RunId) -> Iterator[Effect]:
         del self._index.finished[run]
         self._may_fold -= 1

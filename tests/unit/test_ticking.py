@@ -11,6 +11,7 @@ from substrate.errors import Damaged
 from substrate.messages import Claim, Deploy, Planned, Reject, TakeUp, Tick, Ticked
 from substrate.operations import Change
 from substrate.operations.grants import grants_of
+from substrate.resting import next_deadline
 from substrate.rules import Commit, Ground, judge
 from substrate.ticking import MOST_WAITING, began, decode, encode, next_tick, soonest
 from waypost.model import events as ev
@@ -22,7 +23,7 @@ from waypost.model.ids import RunId
 from waypost.model.schedule import Overlap, Schedule, schedule, tick_id, tick_of
 from waypost.model.times import stamp
 from waypost.testing.clock import START
-from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, STARTED, Desk, Files
+from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, STARTED, Desk, Files, call
 
 MINUTE = 60_000
 CODE = {"flow.py": b"x = 1\n"}
@@ -331,6 +332,17 @@ def test_a_last_tick_in_the_future_holds_for_one_interval_and_is_to_be_recorded_
     assert next_tick(one, at(1)) == at(1)
     assert next_tick(one, at(499)) == at(505)
     assert next_tick(one, at(500)) == at(505)
+
+
+def test_the_next_deadline_of_a_deployment_is_a_timer_or_a_tick_whichever_comes_first():
+    """Whoever lets a deployment sleep must wake it for both."""
+    desk = scheduled()
+    assert next_deadline(desk.index, desk.wall) == at(1)
+    run = taken_up(desk, tick(desk, 1))
+    assert next_deadline(desk.index, desk.wall) == at(2)
+    desk.append(run, ev.TimerSet(call=call(1), timer="r1#1", delay=30.0, seen=1))
+    assert next_deadline(desk.index, desk.wall) == at(1) + 30_000
+    assert next_deadline(Desk().index, desk.wall) is None
 
 
 def test_a_zone_that_is_gone_has_no_tick_and_harms_no_other():
