@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from waypost.authoring.workflow import Workflow
     from waypost.model.errors import Invalid, WaypostError
     from waypost.model.mail_record import Attachment, Mail
+    from waypost.model.schedule import Tick
     from waypost.model.values import ValueNotStorable
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ _HOME = {
     "Source": "waypost.authoring.secrets",
     "Step": "waypost.authoring.steps",
     "StepError": "waypost.authoring.errors",
+    "Tick": "waypost.model.schedule",
     "ValueNotStorable": "waypost.model.values",
     "Verdict": "waypost.authoring.calls",
     "WaypostError": "waypost.model.errors",
@@ -79,6 +81,7 @@ __all__ = [
     "Source",
     "Step",
     "StepError",
+    "Tick",
     "ValueNotStorable",
     "Verdict",
     "WaypostError",

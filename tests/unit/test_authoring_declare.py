@@ -42,6 +42,7 @@ def test_public_names() -> None:
         "Source",
         "Step",
         "StepError",
+        "Tick",
         "ValueNotStorable",
         "Verdict",
         "WaypostError",

@@ -9,11 +9,13 @@ from msgspec import UNSET
 
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.functions import is_async, is_function, is_generator, takes
+from waypost.authoring.schedules import Schedules
 from waypost.authoring.steps import Step, declare, secret_handles
 from waypost.model.address import address as mail_address
 from waypost.model.declaration import Declared, OnCrashLoop, OnDrain, Runs, StepDeclared
 from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
+from waypost.model.schedule import CatchUp, Gap, Overlap, Repeat
 from waypost.model.values import Codec, returned_by
 
 P = ParamSpec("P")
@@ -82,6 +84,7 @@ class Workflow:
         self._steps: dict[str, Step[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
         self._codec: Codec | None = None
+        self._schedules = Schedules(self.name)
 
     def __repr__(self) -> str:
         return f"<workflow {self.name}>"
@@ -163,6 +166,37 @@ class Workflow:
         self._function = function
         return given
 
+    def cron(
+        self,
+        expression: str,
+        /,
+        *,
+        tz: str = "UTC",
+        name: str | None = None,
+        gap: Gap = "run-after",
+        repeat: Repeat = "first",
+        catch_up: CatchUp = "latest",
+        overlap: Overlap = "skip",
+    ) -> Callable[[F], F]:
+        """Run it by the clock, too: ``@workflow.cron("0 9 * * *", tz="Europe/Berlin")`` above ``@workflow.run``.
+
+        Five fields, a zone's IANA name, and up to a hundred of them, each with a ``name`` where several would be alike.
+        The run function is called with a mail whose ``tick`` says which schedule it was, and when it was due.
+        ``gap``: a time that the clock jumps over is due right after (``"run-after"``), or not (``"skip"``);
+        ``repeat``: one that comes twice is due the ``"first"`` time, or ``"both"``; ``catch_up``: of ticks that were
+        missed ``"none"`` is made up for, the ``"latest"``, or so many; ``overlap``: while the run of the tick before
+        hasn't ended, ``"skip"`` this one, ``"queue"`` it, or ``"cancel"`` that run. Raises Misdeclared.
+        """
+        made = self._schedules.add(
+            expression, tz=tz, name=name, gap=gap, repeat=repeat, catch_up=catch_up, overlap=overlap
+        )
+
+        def noted(function: F) -> F:
+            self._schedules.above(made, function)
+            return function
+
+        return noted
+
     # --- for the runtime -------------------------------------------------------------------------------------------
 
     @property
@@ -198,6 +232,7 @@ class Workflow:
             files=self.files,
             on_crash_loop=self.on_crash_loop,
             asynchronous=self.asynchronous,
+            schedules=self._schedules.declared(self._run_function()),
             steps=tuple(
                 StepDeclared(
                     name=step.spec.name,

@@ -267,7 +267,7 @@ class Drive:
 
     def _start(self, event: ev.RunStarted, mail: bytes) -> None:
         self._started = event
-        body = self._workflow.body(outcomes.mail_of(mail))
+        body = self._workflow.body(outcomes.mail_of(mail, event.mail))
         self._rest = None
         self._program = self._make_program(body, self._take_turn)
         self._program.start(unstamp(event.at) / 1000)

@@ -21,6 +21,7 @@ from waypost.child.replay import shown
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.limits import Limits
+from waypost.model.schedule import tick_of
 from waypost.model.values import ValueNotStorable
 
 if TYPE_CHECKING:
@@ -44,11 +45,12 @@ def blob_of(event: ev.AnyEvent) -> str | None:
             return None
 
 
-def mail_of(raw: bytes) -> "Mail":
-    """A mail as the code gets it."""
+def mail_of(raw: bytes, known: ev.Mailed) -> "Mail":
+    """A mail as the code gets it; ``known``: as its event names it, by an id that the host has given it."""
     from waypost.model.mail_parse import parse  # a child that only waits has no use for it
 
-    return parse(raw)
+    mail, tick = parse(raw), tick_of(known.id)
+    return mail if tick is None else msgspec.structs.replace(mail, tick=tick)
 
 
 def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: PLR0911 - one arm per kind of event
@@ -70,8 +72,8 @@ def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: PLR0911 - one arm per
             return Gave(Verdict(made.approved, made.by, made.text, made.via))
         case ev.SignalReceived(payload=ev.Value() as payload):
             return Gave(_raw(payload, blob))
-        case ev.SignalReceived():
-            return Gave(mail_of(blob))
+        case ev.SignalReceived(mail=ev.Mailed() as mail):
+            return Gave(mail_of(blob, mail))
         case ev.MailQueued():
             return Gave(event.message_id)
         case ev.MailFailed():

@@ -7,6 +7,7 @@ quickly. Nothing in them ever changes.
 import msgspec
 
 from waypost.model.errors import Invalid
+from waypost.model.schedule import Tick
 
 
 class NoAttachment(Invalid):
@@ -31,13 +32,16 @@ class Attachment(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Mail(msgspec.Struct, frozen=True, kw_only=True):
+class Mail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """An incoming mail.
 
     Addresses have their domain in lower case; ``sender`` is the first From address, empty where there is none, and
     is what the mail *says*: nothing here is authenticated. ``text`` is the plain text with LF line ends, made from the
     HTML where there is nothing else; ``html`` the HTML as it came. ``headers`` has every field in order, decoded,
     repeated ones repeatedly. ``automatic`` says that a program sent it or that no answer is wanted.
+
+    ``tick``: not somebody's mail, but the clock's: which of the workflow's schedules, and when it was due. That is the
+    host's own word; no mail that comes from outside can have it.
     """
 
     message_id: str
@@ -55,6 +59,7 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...]
     automatic: bool
     sha256: str
+    tick: Tick | None = None
 
     def attachment(self, name: str) -> Attachment:
         """The first attachment of this name, in any case. Raises NoAttachment."""
