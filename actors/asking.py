@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from actors.effects import Ask, ToSupervisor
+from actors.credentials import AssembleCredentials
+from actors.effects import Ask, ToKeeper, ToSupervisor
 from actors.messages import WakeAt
 from substrate.messages import Submit
 from waypost.acting import Ref
+from waypost.model.ids import Deployment
 from waypost.shell import Shell, tell
 
 
@@ -14,6 +16,10 @@ class AskingShell(Shell):
 
     substrate: Ref
     """Whom it asks. A substrate that has gone answers nothing: the parent ends this actor, too."""
+    deployment: Deployment
+    """On whose behalf."""
+    keeper: Ref | None = None
+    """Who keeps credentials, where somebody does."""
 
     def perform(self, effect: Any) -> None:
         """Hand an operation or a question to the substrate, a wish to be woken to the clock, a report to the parent."""
@@ -27,5 +33,14 @@ class AskingShell(Shell):
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case ToSupervisor():
                 tell(self._parent, effect.message)
+            case ToKeeper() if self.keeper is not None:
+                wanted = AssembleCredentials(
+                    correlation=effect.correlation,
+                    deployment=self.deployment,
+                    bindings=effect.bindings,
+                    reply_to=self.actor_ref,
+                    supervisor=self._parent,
+                )
+                tell(self.keeper, wanted)
             case _:
                 super().perform(effect)

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 class DispatchActor(AskingShell):
     """One deployment's dispatch. Its supervisor subscribes it to ``substrate``; its messages: ``DispatchMessage``.
 
-    ``observer`` is told how long each mail's way took. Should the watching fail, it ends, and dispatch goes on.
+    ``observer`` is told how long each mail's way took; should the watching fail, it ends, and dispatch goes on.
+    ``keeper`` is asked for the credentials that the steps may read.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class DispatchActor(AskingShell):
         incarnation: int = 1,
         limits: Limits = DEFAULT,
         observer: Observer = NOBODY,
+        keeper: Ref | None = None,
     ) -> None:
         start = Start(
             definition=spec.definition,
@@ -40,12 +42,13 @@ class DispatchActor(AskingShell):
             waypost=spec.waypost,
             distributions=spec.distributions,
             mail_to=spec.mail_to,
+            secrets=spec.secrets,
         )
-        state = Unopened(Desk(start=start, limits=limits))
+        state = Unopened(Desk(start=start, limits=limits, steps=spec.steps, keeper=keeper is not None))
         super().__init__(
             f"{spec.name}/{Role.DISPATCH}", state, self._decide, clock=clock, parent=parent, incarnation=incarnation
         )
-        self.substrate = substrate
+        self.substrate, self.deployment, self.keeper = substrate, spec.name, keeper
         self._deployment, self._observer, self._marks = spec.name, observer, Marks()
 
     def _decide(self, state: State, message: DispatchMessage, now: Now) -> Next[State]:

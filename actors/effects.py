@@ -1,5 +1,6 @@
 """What a decision of this package wants of the substrate, as an effect."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,14 @@ class Ask:
     correlation: int
     what: Operation | Question
     stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ToKeeper:
+    """Effect: ask the keeper of credentials for what these steps may read; the answer is a message to this actor."""
+
+    correlation: int
+    bindings: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

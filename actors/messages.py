@@ -8,6 +8,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from actors.credentials import Assembled, Barred, Deliver, NotAssembled
 from actors.describing import Description, ExitReason
 from actors.draining import (
     ChildWeighed,
@@ -60,6 +61,8 @@ class DeploymentSpec:
     """At the latch live runs wait for an operator, or those that aren't parked ``fail``."""
     cut_short: tuple[str, ...] = ()
     """Steps that a deployment which is taken out of service doesn't wait for to their end."""
+    secrets: tuple[tuple[str, str], ...] = ()
+    """What its steps ask for: the step (``@run`` for all), the handle."""
     warm: bool = False
     """Whether it keeps its process also where there is nothing to do."""
 
@@ -192,6 +195,7 @@ class Woken:
 
 NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | RecycleRequested | ChildWeighed
 NewsOfDispatch: TypeAlias = ExitCounted | StillExecuting | Rested
+"""What its states are told of; ``Barred`` changes none of them."""
 NewsOfHost: TypeAlias = GiveWay | Depart
 SupervisorMessage: TypeAlias = (
     Start
@@ -206,6 +210,8 @@ SupervisorMessage: TypeAlias = (
     | Outcome
     | ActorEnded
     | SpaceShort
+    | Deliver
+    | Barred
 )
 Begun: TypeAlias = Recycle | Drain
 """Asked of a supervisor; answered once it has begun, or refused."""
@@ -320,7 +326,7 @@ class GenerationDown:
 
 Stream: TypeAlias = Snapshot | Committed | Durable
 ToDispatch: TypeAlias = GenerationUp | GenerationDown | Quiesce | Close | Doze
-DispatchMessage: TypeAlias = Stream | ToDispatch | RunLogCredit | Outcome | Woken
+DispatchMessage: TypeAlias = Stream | ToDispatch | RunLogCredit | Outcome | Woken | Assembled | NotAssembled
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------

@@ -202,9 +202,11 @@ class CancelResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 
 class GrantsUpdated(Message, frozen=True, kw_only=True, tag="grants-updated"):
-    """What the run may do, before ``run.start`` names its hash. The host enforces it; the child is only told."""
+    """What every step may do (``waypost.model.grants``), before ``run.start`` names its hash, and when it changes.
 
-    run: RunName
+    The host enforces it; the child is told, and computes every hash in it again.
+    """
+
     grants: bytes
     sha256: Hex64
 

@@ -15,6 +15,7 @@ BeginGeneration puts claims back.
     dispatch_exits     an exit that is counted against those that were driven
     dispatch_draining  who is let go of, and who is still at work
     dispatch_dozing    whether there is nothing to do
+    dispatch_barrier   what its steps may do and read, before a child is given a run
     dispatch_turn      one message being worked on
 """
 
@@ -22,11 +23,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from actors.credentials import Assembled, NotAssembled
 from actors.draining import Close, Doze, Quiesce, Rested, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
 from actors.exits import ExitCounted
 from actors.logic import (
+    dispatch_barrier,
     dispatch_dozing,
     dispatch_draining,
     dispatch_exits,
@@ -35,6 +38,7 @@ from actors.logic import (
     dispatch_session,
     dispatch_suspects,
 )
+from actors.logic.dispatch_barrier import Barrier
 from actors.logic.dispatch_book import Book
 from actors.logic.dispatch_card import (
     ABSENT,
@@ -84,6 +88,7 @@ class Open:
     cards: Mapping[RunId, Card]
     homes: Mapping[int, RunId]
     """The run of each unconsumed mail, by arrival."""
+    barrier: Barrier
     resting: Ordinals = NONE
     """Runs without a card that the child follows: parked, sent to their end, with no mail."""
     fresh: Mapping[RunId, int]
@@ -134,6 +139,7 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
                     cards=book.cards,
                     homes=book.homes,
                     fresh=fresh,
+                    barrier=Barrier(granted=message.granted),
                 ),
                 now,
             )
@@ -144,7 +150,9 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
             return Next(state, (counted,) if unexpected else ())
         case Doze(generation):
             return Next(state, (ToSupervisor(Rested(generation, None)),))
-        case GenerationUp() | Quiesce() | Close() | Committed() | Durable() | RunLogCredit() | Outcome() | Woken():
+        case Committed() | Durable() | RunLogCredit() | Outcome() | Woken() | Assembled() | NotAssembled():
+            raise OutOfTurn("dispatch", "unopened", type(message).__name__)
+        case GenerationUp() | Quiesce() | Close():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case _:
             assert_never(message)
@@ -174,6 +182,7 @@ class _Work:
             patience=state.patience,
             graces=dict(state.graces),
             grace=state.grace,
+            barrier=state.barrier,
         )
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -181,13 +190,17 @@ class _Work:
         dispatch_grace.begin(snapshot.runs, self._turn)
         dispatch_grace.look(self._cards, self._turn)
 
-    def take(self, message: DispatchMessage) -> None:  # noqa: C901 - one case per message
+    def take(self, message: DispatchMessage) -> None:  # noqa: C901, PLR0912 - one case per message
         """Fold the message in, and settle what it may have changed."""
         match message:
             case Committed():
                 self._settle(self._committed(message))
             case Durable():
+                dispatch_barrier.durable(message.up_to, self._turn)
                 self._settle(_due(self._turn.fresh, message.up_to))
+            case Assembled() | NotAssembled():
+                if dispatch_barrier.answered(message, self._turn):
+                    self._settle(tuple(self._cards))
             case Outcome():
                 self._settle(self._outcome(message))
             case RunLogCredit():
@@ -231,6 +244,7 @@ class _Work:
             patience=turn.patience,
             graces=turn.graces,
             grace=turn.grace,
+            barrier=turn.barrier,
         )
         return Next(following, tuple(turn.effects))
 
@@ -269,6 +283,8 @@ class _Work:
         takes: Takes = "begun" if message.closed else "all"
         up = Up(generation, message.child, now, takes)
         self._turn.child = Broken(generation, message.broken) if message.broken else up
+        if not message.broken:
+            dispatch_barrier.up(self._turn)
         self._settle(tuple(self._cards))
 
     def _down(self, message: GenerationDown) -> None:
@@ -309,12 +325,15 @@ class _Work:
         turn = self._turn
         turn.child, turn.trial, turn.ahead, turn.patience = NoChild(), None, None, None
         turn.suspects.clear()
+        dispatch_barrier.down(turn)
         self._book.resting = NONE
         for run, card in self._cards.items():
             self._cards[run] = dispatch_session.lost(card)
 
     def _woken(self, message: Woken) -> Iterable[RunId]:
         turn = self._turn
+        if dispatch_barrier.woken(message.token, turn):
+            return tuple(self._cards)  # there may be no keeper to ask any more
         if message.token == turn.patience:
             turn.patience = None
             return ()

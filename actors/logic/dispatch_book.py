@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from actors.logic import dispatch_grace, dispatch_session
+from actors.logic import dispatch_barrier, dispatch_grace, dispatch_session
 from actors.logic.dispatch_card import Away, Card, Gone, Live
 from actors.logic.dispatch_turn import Turn
 from actors.logic.ordinals import NONE, Ordinals
@@ -45,7 +45,7 @@ class Book:
             book._queued(queued)
         return book
 
-    def fold(self, fact: Fact, position: int, turn: Turn) -> Iterable[RunId]:
+    def fold(self, fact: Fact, position: int, turn: Turn) -> Iterable[RunId]:  # noqa: PLR0911 - a table
         """Take a fact in, which was committed up to ``position``; the runs that it concerns."""
         match fact:
             case Appended():
@@ -58,7 +58,10 @@ class Book:
                 return self._leaves(fact.arrival)
             case Held():
                 return self._leaves(fact.entry.arrival)
-            case OutboxAdded() | OutboxRemoved() | GenerationBegun() | GrantsChanged():
+            case GrantsChanged():
+                dispatch_barrier.changed(fact.now, position, turn)
+                return ()
+            case OutboxAdded() | OutboxRemoved() | GenerationBegun():
                 return ()
             case _:
                 assert_never(fact)

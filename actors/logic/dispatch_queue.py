@@ -8,6 +8,7 @@ never left in processing and holds up nothing behind it.
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
+from actors.logic import dispatch_barrier
 from actors.logic.dispatch_card import (
     IDLE,
     Answered,
@@ -74,7 +75,12 @@ def answered(card: Card, asked: Asked, result: Result, turn: Turn) -> Card:
 
 def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
     """What taking up this mail would do now; None when it has to wait."""
-    starts = isinstance(turn.child, Up) and turn.child.takes == "all" and card.first == mail.entry.arrival
+    starts = (
+        isinstance(turn.child, Up)
+        and turn.child.takes == "all"
+        and dispatch_barrier.begins(turn)
+        and card.first == mail.entry.arrival
+    )
     match card.run:
         case fold.Absent():
             return Begin() if starts else None
@@ -121,9 +127,10 @@ def _take_up(mail: Queued, going: Way, turn: Turn) -> TakeUp:
     arrival = mail.entry.arrival
     match going:
         case Begin():
-            return TakeUp(arrival=arrival, start=turn.desk.start)
+            return TakeUp(arrival=arrival, start=turn.desk.start, barred=dispatch_barrier.turned_away(turn))
         case Reroute():
-            return TakeUp(arrival=arrival, start=turn.desk.start, reroute=True)
+            barred = dispatch_barrier.turned_away(turn)
+            return TakeUp(arrival=arrival, start=turn.desk.start, reroute=True, barred=barred)
         case Accepted(call, decision):
             return TakeUp(arrival=arrival, wait=call, decision=decision)
         case _:

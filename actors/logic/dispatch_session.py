@@ -1,8 +1,8 @@
 """The session: giving a run to the child and keeping it fed (design §8, storage §2).
 
-RunResumed durable, then ``grants-updated``, ``run.start`` (once per run and generation), the log in pages on credit,
-then ``run.live``, and from there every committed event in seq order without a gap. What is committed while pages are
-under way is not kept here: reading goes on until the log's end is reached.
+Once the barrier lets it pass: RunResumed durable, then ``run.start`` (once per run and generation), the log in pages on
+credit, then ``run.live``, and from there every committed event in seq order without a gap. What is committed while
+pages are under way is not kept here: reading goes on until the log's end is reached.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.errors import LogUnreadable
+from actors.logic import dispatch_barrier
 from actors.logic.dispatch_card import (
     Away,
     Broken,
@@ -29,7 +30,7 @@ from actors.logic.dispatch_card import (
 )
 from actors.logic.dispatch_draining import let_go
 from actors.logic.dispatch_turn import Turn, chunks
-from ipc.messages import EventsCommitted, GrantsUpdated, RunLive, RunLog, RunStart
+from ipc.messages import EventsCommitted, RunLive, RunLog, RunStart
 from substrate.messages import (
     Append,
     Done,
@@ -136,13 +137,17 @@ def _begin(card: Card, turn: Turn) -> Card:
 
 
 def _give(card: Card, ledger: fold.Ledger, generation: Generation, turn: Turn) -> Card:
+    if not dispatch_barrier.gives(turn):
+        return card
     if ledger.generation == generation:
         durable = card.id not in turn.fresh
         return replace(card, session=Opening(_read(card.id, 0, turn))) if durable else card
     if ledger.generation > generation or (is_suspect(ledger, turn.desk.limits) and not turn.admits(card.id)):
         return card  # for a child that is still to come; or in its turn
+    barred = dispatch_barrier.unreadable(turn)
     resumed = ev.RunResumed(generation=generation, attempt=ledger.attempts)
-    append = Append(by=Supervisor(), run=card.id, events=(resumed,))
+    event = resumed if barred is None else ev.RunFailed(error=barred)
+    append = Append(by=Supervisor(), run=card.id, events=(event,))
     return replace(card, session=Pending(turn.ask(card.id, append, Stage.DURABLE), card.seq))
 
 
@@ -173,14 +178,12 @@ def _pending(
 def _open(card: Card, page: LogPage, turn: Turn) -> Card:
     if not isinstance(card.run, fold.Driven | fold.Parked):
         return replace(card, session=Away())  # paused meanwhile: not to be started
-    started = card.run.ledger.started
-    turn.send(GrantsUpdated(run=card.id, grants=page.grants, sha256=started.grants))
     turn.send(
         RunStart(
             run=card.id,
-            definition=started.definition,
+            definition=card.run.ledger.started.definition,
             last_seq=page.last,
-            grants=started.grants,
+            grants=turn.barrier.granted.sha256,
             repository=turn.repository,
         )
     )

@@ -5,8 +5,9 @@ Local to one call of ``advance``, which hands out fresh frozen state; nobody kee
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from actors.credentials import Barred
 from actors.draining import RecycleRequested
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch_card import Child, Grace, Trial, Up, Waning
@@ -18,6 +19,9 @@ from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
+if TYPE_CHECKING:
+    from actors.logic.dispatch_barrier import Barrier
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
@@ -25,6 +29,10 @@ class Desk:
 
     start: Start
     limits: Limits
+    steps: tuple[str, ...] = ()
+    """Of the workflow, by name."""
+    keeper: bool = False
+    """Whether there is somebody who keeps credentials."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +65,8 @@ class Turn:
     """The runs that are being cancelled, and how long each has."""
     grace: tuple[int, float] | None
     """Token of the wake-up that is under way for those, and its time."""
+    barrier: "Barrier"
+    """What is granted, and whether the child holds it."""
     effects: list[Any] = field(default_factory=list)
 
     def ask(self, run: RunId, what: Operation | Question, stage: Stage = Stage.COMMITTED) -> int:
@@ -72,7 +82,7 @@ class Turn:
         self.effects.append(Ask(self.counter, what, stage))
         return self.counter
 
-    def tell_supervisor(self, message: NewsOfDispatch | RecycleRequested) -> None:
+    def tell_supervisor(self, message: NewsOfDispatch | RecycleRequested | Barred) -> None:
         """Tell whoever has started this actor."""
         self.effects.append(ToSupervisor(message))
 

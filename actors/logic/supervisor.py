@@ -92,7 +92,7 @@ def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) ->
     return Next(after, (*following.effects, *told))
 
 
-def _decide(  # noqa: PLR0911 - one return per kind of message
+def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
     setup: Setup, state: State, message: SupervisorMessage, now: Now
 ) -> Next[State]:
     match message:
@@ -120,6 +120,9 @@ def _decide(  # noqa: PLR0911 - one return per kind of message
             return _by_state(setup, state, message, now)
         case _:
             assert_never(message)
+        case Barred(generation, why):
+            current = generation == state.books.generation
+            return Next(replace(state, books=replace(state.books, barred=why))) if current else Next(state)
 
 
 def _timed(before: State, following: Next[State], now: Now) -> Next[State]:

@@ -88,6 +88,8 @@ class Books:
 @dataclass(frozen=True, slots=True)
 class Retirement:
     """Who takes it out of service; ``spent``: seconds in which steps executed that may be cut short."""
+    barred: str = ""
+    """Why no run is given to the child that is there, in words; empty as a rule."""
 
     by: str
     spent: float = 0.0

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from ipc.messages import AppendResponse, EventsCommitted, RunLive, RunStart
+from ipc.messages import AppendResponse, EventsCommitted, GrantsUpdated, RunLive, RunStart
 from waypost.model import events as ev
 from waypost.model.declaration import Description, NotDescribed, read
+from waypost.model.grants import encode_snapshot, granted, snapshot
 from waypost.testing.memory_log import MemoryLog
 from waypost.testing.scripted_host import ScriptedHost
 
@@ -316,7 +317,7 @@ def test_a_second_start_of_a_run_is_ignored(start: Start) -> None:
     """) as host:
         host.drive()
         again = RunStart(
-            run=host.log.run, definition="0" * 64, last_seq=1, grants=host.log.grants, repository=host.log.repository
+            run=host.log.run, definition="0" * 64, last_seq=1, grants="0" * 64, repository=host.log.repository
         )
         host.send(again)
         host.send(RunLive(run="run_9_0000000000000000"))
@@ -337,9 +338,15 @@ def test_sigterm_ends_the_child_at_once(start: Start) -> None:
 
 
 def another_run(host: ScriptedHost) -> RunStart:
-    """The start of a run whose grants were never brought: who sent it skipped the barrier (storage §5)."""
+    """The start of a run under grants that were never brought: who sent it skipped the barrier (storage §5)."""
     run = "run_9_0000000000000009"
-    return RunStart(run=run, definition="0" * 64, last_seq=1, grants=host.log.grants, repository=host.log.repository)
+    return RunStart(run=run, definition="0" * 64, last_seq=1, grants="0" * 64, repository=host.log.repository)
+
+
+def altered() -> GrantsUpdated:
+    """Grants of a step that were changed on their way, and the hash of the whole with them."""
+    raw = encode_snapshot(snapshot({"pay": granted(secrets=["ledger"])})).replace(b"ledger", b"github")
+    return GrantsUpdated(grants=raw, sha256=hashlib.sha256(raw).hexdigest())
 
 
 @pytest.mark.parametrize(
@@ -350,6 +357,8 @@ def another_run(host: ScriptedHost) -> RunStart:
         (lambda host: host.send(EventsCommitted(run=host.log.run, events=(b"{}",))), "not an event"),
         (lambda host: host.send(EventsCommitted(run=host.log.run, events=host.log.raw[:1])), "came after"),
         (lambda host: host.send(another_run(host)), "grants that this child wasn't told of"),
+        (lambda host: host.send(GrantsUpdated(grants=b'{"steps":[]}', sha256="0" * 64)), "aren't those of"),
+        (lambda host: host.send(altered()), "the grants of step 'pay' aren't those of"),
     ],
 )
 def test_a_host_that_breaks_a_rule_ends_the_child(

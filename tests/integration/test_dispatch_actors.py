@@ -3,6 +3,7 @@
 The child is a listener that keeps what it is sent; what a child would ask for, the test submits as that child.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ class Place:
         self.path, self.key, self.clock = folder / "expenses.git", SigningKey.generate(), ManualClock()
         self.child, self.watcher, self.parent = Listener(), Listener(), Listener()
         self.refs: list[Ref] = []
+        self.heard: deque[Any] = deque()
         self.generation = Generation(0)
         self.begin()
 
@@ -106,9 +108,11 @@ class Place:
 
     def sent(self, kind: type) -> Any:
         """The next message of this kind to the child."""
-        while not isinstance((send := self.child.next(Send)).payload, kind):
-            pass
-        return send.payload
+        while True:
+            if not self.heard:
+                self.heard.extend(self.child.next(Send).payloads)
+            if isinstance(payload := self.heard.popleft(), kind):
+                return payload
 
     def seen(self, kind: str) -> ev.AnyEvent:
         """The next event of this kind that the watcher sees."""

@@ -78,7 +78,7 @@ def test_a_batch_is_divided_so_that_each_part_fits(events: tuple[bytes, ...]) ->
 def test_a_bundle_is_cut_where_it_would_not_fit_into_a_frame() -> None:
     """Whatever is in it: a frame that is too large ends the child that is to get it, again and again."""
     long = AppendResponse(id=1, refused="\N{EARTH GLOBE EUROPE-AFRICA}" * 2000, code="limit")
-    grants = GrantsUpdated(run=RUN, grants=b"x" * 60_000, sha256="0" * 64)
+    grants = GrantsUpdated(grants=b"x" * 60_000, sha256="0" * 64)
     small = AppendResponse(id=2)
     sent: list[ToChild] = [*[long] * 600, *[grants] * 100, *[small] * 1000]
     outbox, leaving = pump(push(Outbox(), sent, page=DEFAULT.page), chunk=DEFAULT.chunk, page=DEFAULT.page)

@@ -26,7 +26,7 @@ from waypost.child.wire import Wire
 from waypost.model import events as ev
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
-from waypost.testing.memory_log import GRANTS, MemoryLog
+from waypost.testing.memory_log import GRANTED, MemoryLog
 
 MAIL = b"From: ann@example.com\r\nMessage-ID: <1@x>\r\nSubject: 7\r\n\r\nplease\r\n"
 LIMITS = Limits(inline=100, unreferenced_blobs=2500)
@@ -89,8 +89,8 @@ def test_values_over_the_quota_together_are_kept_in_turn() -> None:
     serving = Thread(target=runtime.serve, daemon=True)
     serving.start()
     for message in (
-        GrantsUpdated(run=log.run, grants=GRANTS, sha256=log.grants),
-        RunStart(run=log.run, definition="0" * 64, last_seq=1, grants=log.grants, repository=log.repository),
+        GrantsUpdated(grants=GRANTED, sha256=ev.digest(GRANTED)),
+        RunStart(run=log.run, definition="0" * 64, last_seq=1, grants=ev.digest(GRANTED), repository=log.repository),
         RunLog(run=log.run, events=log.raw),
         RunLive(run=log.run),
     ):

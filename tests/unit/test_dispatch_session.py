@@ -3,7 +3,7 @@
 from actors.logic.dispatch import Open
 from actors.logic.dispatch_turn import chunks
 from actors.messages import GenerationDown
-from ipc.messages import EventsCommitted, GrantsUpdated, RunLive, RunLog, RunLogCredit, RunStart
+from ipc.messages import EventsCommitted, RunLive, RunLog, RunLogCredit, RunStart
 from substrate.messages import (
     Append,
     MailDelivered,
@@ -72,10 +72,10 @@ def test_a_run_that_was_paused_before_its_first_page_is_not_started():
     bench.flush()
     bench.do(Pause(run=RUN, code="operator", detail=""))
     bench.answer()
-    assert bench.sent == []
+    assert bench.kinds() == ["GrantsUpdated"]
     bench.do(Unpause(run=RUN, by="me"))
     bench.settle()
-    assert bench.kinds() == ["GrantsUpdated", "RunStart", "RunLog", "RunLive"]
+    assert bench.kinds() == ["RunStart", "RunLog", "RunLive"]
 
 
 def test_pages_wait_for_credit():
@@ -175,7 +175,7 @@ def test_a_refused_resume_is_tried_again_when_the_run_has_moved():
     assert bench.asked == []
     bench.do(Unpause(run=RUN, by="me"))
     bench.settle()
-    assert bench.kinds() == ["GrantsUpdated", "RunStart", "RunLog", "RunLive"]
+    assert bench.kinds() == ["RunStart", "RunLog", "RunLive"]
 
 
 def test_nothing_is_sent_after_the_end_of_a_run():
@@ -228,6 +228,6 @@ def test_a_run_that_rested_with_a_child_that_has_gone_is_not_charged_and_not_res
     assert not [each for each in bench.sent if isinstance(each, RunStart)][1:]
     bench.mail(2, to="<m1@x>")
     bench.settle()
-    assert [type(each) for each in bench.sent[before:]] == [GrantsUpdated, RunStart, RunLog, RunLive]
+    assert [type(each) for each in bench.sent[before:]] == [RunStart, RunLog, RunLive]
     resumed = [event for event in bench.paper.log(RUN) if isinstance(event, ev.RunResumed)]
     assert [event.attempt for event in resumed] == [0]

@@ -95,7 +95,8 @@ class Runtime:
         self._touched: dict[RunId, Drive] = {}
         """Runs that something happened to: their effects come next. Others may be parked in their thousands."""
         self._seen: set[RunId] = set()
-        self._grants: dict[str, str] = {}
+        self._granted = ""
+        """Hash of the grants that it was told of last."""
 
     def serve(self) -> Leaving:
         """Take notes until there is a reason to leave. Raises OSError, IpcError when the host can't be written to."""
@@ -148,7 +149,10 @@ class Runtime:
     def _hear(self, message: ToChild) -> Leaving | None:
         match message:
             case GrantsUpdated():
-                self._grants[message.run] = message.sha256
+                from waypost.model.grants import read_snapshot  # not before there is a host that tells
+
+                read_snapshot(message.grants, message.sha256)  # what doesn't match ends this child
+                self._granted = message.sha256
             case CredentialsUpdated() | SourcesUpdated():
                 self._vault.take(message)
             case RunStart():
@@ -167,7 +171,7 @@ class Runtime:
         run = RunId(start.run)
         if run in self._seen or self._workflow is None:
             return
-        if self._grants.get(run) != start.grants:
+        if self._granted != start.grants:
             raise HostBroke(f"{run} was started under grants that this child wasn't told of")
         self._seen.add(run)
         self._drives[run] = Drive(

@@ -181,6 +181,7 @@ def described(shown: str, files: Files, answer: declaration.Description) -> Desc
         file=shown,
         steps=tuple(step.name for step in declared.steps),
         mail_to=declared.mail_to,
+        secrets=declared.asked(),
         runs=declared.runs,
         env=declared.env,
         on_crash_loop=declared.on_crash_loop,

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from actors.credentials import Barred
 from actors.draining import RecycleRequested, StillExecuting
-from actors.effects import Ask, ToSupervisor
+from actors.effects import Ask, ToKeeper, ToSupervisor
 from actors.exits import ExitCounted
 from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_card import Broken, Up, Waning
@@ -44,11 +45,11 @@ CHILD: Any = "child"  # a word stands for the ref: a decision only hands it on
 class Bench:
     """A dispatch and a paper substrate; requests are answered only when a test says so."""
 
-    def __init__(self, limits: Limits | None = None, paper: Paper | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, paper: Paper | None = None, desk: Desk | None = None) -> None:
         self.limits = limits or Limits()
         self.paper = paper or Paper(limits=self.limits)
         self.paper.taken()
-        self.state: State = Unopened(Desk(start=START, limits=self.limits))
+        self.state: State = Unopened(desk or Desk(start=START, limits=self.limits))
         self.requests: deque[Ask] = deque()
         self.sent: list[Any] = []
         self.wakes: list[WakeAt] = []
@@ -57,6 +58,10 @@ class Bench:
         """What the supervisor was told."""
         self.recycles: list[RecycleRequested] = []
         """What it was asked for."""
+        self.wanted: list[ToKeeper] = []
+        """What the keeper of credentials was asked."""
+        self.barred: list[str] = []
+        """Why no run is given to the child, as the supervisor was told."""
         self.now = NOW
         self._published: list[Any] = []
         self.tell(self.paper.snapshot())
@@ -77,6 +82,10 @@ class Bench:
                     self.counted.append(counted)
                 case ToSupervisor(StillExecuting() as told):
                     self.draining.append(told)
+                case ToSupervisor(Barred(why=why)):
+                    self.barred.append(why)
+                case ToKeeper():
+                    self.wanted.append(effect)
                 case ToSupervisor(RecycleRequested() as wish):
                     self.recycles.append(wish)
                 case _:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from waypost.model import events as ev
+from waypost.model.grants import NONE_GRANTED, encode_snapshot
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.ledger import waiting_for
 from waypost.model.mail import parse
@@ -20,6 +21,8 @@ from waypost.model.times import stamp
 RUN = RunId("run_1_00112233445566aa")
 REPOSITORY = "repository-of-tests"
 GRANTS = b'{"mail":[],"secrets":[]}'
+GRANTED = encode_snapshot(NONE_GRANTED)
+"""What a child is told that its steps may do: nothing."""
 BEGAN = 1_790_000_000_000
 
 

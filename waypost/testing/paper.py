@@ -25,14 +25,14 @@ from waypost.model.ids import Generation, RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START
-from waypost.testing.desk import REPOSITORY, Desk
+from waypost.testing.desk import REPOSITORY, Desk, Files
 
 
 class Paper:
     """One repository. ``now`` may be set; what is published waits in ``stream`` to be taken."""
 
-    def __init__(self, *, runs: Runs = "thread", limits: Limits = DEFAULT) -> None:
-        self._desk = Desk(runs=runs, limits=limits)
+    def __init__(self, *, runs: Runs = "thread", limits: Limits = DEFAULT, files: Files | None = None) -> None:
+        self._desk = Desk(files, runs=runs, limits=limits)
         self.index = self._desk.index
         self.now = Now(START, 1000.0)
         self.position = self.durable = 0
@@ -69,6 +69,11 @@ class Paper:
         taken, self.stream = tuple(self.stream), []
         return taken
 
+    def files(self) -> Files:
+        """A copy of what is written."""
+        assert isinstance(self._desk.tree, Files)
+        return Files(self._desk.tree.files)
+
     def facts(self) -> tuple[Fact, ...]:
         """The facts in what was published since ``taken`` was last called; they stay there."""
         return tuple(fact for each in self.stream if isinstance(each, Committed) for fact in each.facts)
@@ -94,4 +99,5 @@ class Paper:
             runs=self.index.runs.driven(),
             queue=tuple(self.index.told(item.queued) for item in self.index.queue.values() if not item.claimed),
             outbox=tuple(self.index.outbox.values()),
+            granted=self.index.granted,
         )

@@ -10,6 +10,7 @@ from functools import reduce
 from ipc.messages import EventsCommitted, GrantsUpdated, RunLive, RunLog, RunStart, ToChild
 from waypost.model import events as ev
 from waypost.model import run as fold
+from waypost.model.grants import NONE_GRANTED, read_snapshot
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import DEFAULT, Limits
 
@@ -36,18 +37,19 @@ class PaperChild:
     def __init__(self, generation: Generation, limits: Limits = DEFAULT) -> None:
         self.generation = generation
         self.runs: dict[RunId, Followed] = {}
-        self.grants: dict[RunId, str] = {}
+        self.grants = ""
+        self.granted = NONE_GRANTED
         self._limits = limits
 
     def take(self, payload: ToChild) -> None:
         """One message from the host. Raises AssertionError when it may not come now."""
         match payload:
-            case GrantsUpdated(run=run, sha256=sha256, grants=grants):
-                assert ev.digest(grants) == sha256, f"{run}: grants and hash differ"
-                self.grants[RunId(run)] = sha256
+            case GrantsUpdated(sha256=sha256, grants=grants):
+                self.granted = read_snapshot(grants, sha256)
+                self.grants = sha256
             case RunStart(run=run, grants=sha256):
                 assert run not in self.runs, f"{run}: run.start twice in generation {self.generation}"
-                assert self.grants.get(RunId(run)) == sha256, f"{run}: run.start without its grants"
+                assert self.grants == sha256, f"{run}: run.start without its grants"
                 self.runs[RunId(run)] = Followed(payload)
             case RunLog(run=run, events=events):
                 followed = self.runs[RunId(run)]

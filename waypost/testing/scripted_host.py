@@ -53,7 +53,7 @@ from waypost.child.load import place_of
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.run import Illegal, Parked
-from waypost.testing.memory_log import GRANTS, MemoryLog
+from waypost.testing.memory_log import GRANTED, MemoryLog
 
 PATIENCE = 30.0
 """Seconds after which a child that says nothing fails the test."""
@@ -142,13 +142,13 @@ class ScriptedHost:
     def drive(self) -> None:
         """Wait for ``ready`` and give the child the run, with the log as it is."""
         self.until(lambda: self.ready is not None)
-        self.send(GrantsUpdated(run=self.log.run, grants=GRANTS, sha256=self.log.grants))
+        self.send(GrantsUpdated(grants=GRANTED, sha256=ev.digest(GRANTED)))
         self.send(
             RunStart(
                 run=self.log.run,
                 definition="0" * 64,
                 last_seq=len(self.log.stored),
-                grants=self.log.grants,
+                grants=ev.digest(GRANTED),
                 repository=self.log.repository,
             )
         )

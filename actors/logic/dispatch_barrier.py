@@ -1,0 +1,206 @@
+"""The barrier before each run's start and resume (storage §5): what the steps may do, and what they may read.
+
+A child that comes up is told what is granted, with the hash that every ``run.start`` names. Then the keeper of
+credentials is asked for what its steps may read, and the child gets what comes back; until then no run begins and none
+is given to it, and mail stays in the inbox. So on its one channel come ``grants-updated``, ``credentials-updated``,
+``run.start``, in this order, for every child, whatever the one before ended of. What an operator changes goes to a
+running child as soon as that is durable, and the keeper is asked again.
+
+Where a credential isn't to be had for the moment, all waits, and the keeper is asked again, later and later. Where it
+isn't for good, a run that a mail begins fails in the commit that begins it, with the reason; one that has begun waits
+for somebody to mend that, as nothing is lost by it.
+
+Promise: no run is given to a child that doesn't hold what ``run.start`` names; none is kept back without the
+supervisor knowing why.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from actors.credentials import Assembled, Barred, NotAssembled
+from actors.effects import ToKeeper
+from actors.logic.dispatch_card import Up, Waning
+from actors.logic.dispatch_turn import Turn
+from actors.messages import WakeAt, Woken
+from ipc.messages import GrantsUpdated
+from substrate.messages import InForce
+from waypost.model.events import Fault
+from waypost.model.grants import readable
+
+CREDENTIAL_MISSING = "CredentialMissing"
+GRANTS_UNREADABLE = "GrantsUnreadable"
+"""Types of the errors with which a run fails here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """There is no child that takes runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembling:
+    """The keeper was asked; ``tries``: how often it failed before."""
+
+    correlation: int
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """The child holds what is granted, and what its steps may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A credential isn't to be had now; ``token`` is that of the wake-up at which the keeper is asked again."""
+
+    token: int
+    tries: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedAway:
+    """A credential isn't to be had: what a mail begins fails; the keeper is asked again for those that have begun."""
+
+    token: int
+    tries: int
+    why: str
+
+
+Gate: TypeAlias = Closed | Assembling | Clear | Deferred | TurnedAway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier:
+    """What is granted, durably; what will be; and where the gate stands for the present child."""
+
+    granted: InForce
+    coming: tuple[int, InForce] | None = None
+    """A change that is committed, and the position that must be durable before it holds here."""
+    gate: Gate = Closed()
+    told: str = ""
+    """Why no run is given to the child, as its supervisor was told."""
+
+
+# --- what happens ---------------------------------------------------------------------------------------------------
+
+
+def up(turn: Turn) -> None:
+    """A child that takes runs is there."""
+    _tell(turn)
+    _assemble(turn)
+
+
+def down(turn: Turn) -> None:
+    """It has gone; its supervisor knows."""
+    turn.barrier = replace(turn.barrier, gate=Closed(), told="")
+
+
+def changed(now: InForce, position: int, turn: Turn) -> None:
+    """An operator's change was committed."""
+    turn.barrier = replace(turn.barrier, coming=(position, now))
+
+
+def durable(up_to: int, turn: Turn) -> None:
+    """Whatever waited for this position holds."""
+    coming = turn.barrier.coming
+    if coming is None or coming[0] > up_to:
+        return
+    turn.barrier = replace(turn.barrier, granted=coming[1], coming=None)
+    if isinstance(turn.child, Up | Waning):
+        _tell(turn)
+    if not isinstance(turn.barrier.gate, Closed):
+        _assemble(turn)
+
+
+def answered(message: Assembled | NotAssembled, turn: Turn) -> bool:
+    """The keeper's answer; whether the gate moved. One to an earlier question is ignored."""
+    gate = turn.barrier.gate
+    if not isinstance(gate, Assembling) or gate.correlation != message.correlation:
+        return False
+    match message:
+        case Assembled():
+            if isinstance(turn.child, Up | Waning):
+                turn.send(message.credentials)
+                if message.sources is not None:
+                    turn.send(message.sources)
+            _stand(Clear(), turn)
+        case NotAssembled():
+            tries = gate.tries + 1
+            token = _wake(tries, turn)
+            made = Deferred if message.passing else TurnedAway
+            _stand(made(token, tries, message.why), turn)
+        case _:
+            assert_never(message)
+    return True
+
+
+def woken(token: int, turn: Turn) -> bool:
+    """Whether this wake-up was for the gate."""
+    gate = turn.barrier.gate
+    if not isinstance(gate, Deferred | TurnedAway) or gate.token != token:
+        return False
+    _assemble(turn, gate.tries)
+    return True
+
+
+# --- what follows ---------------------------------------------------------------------------------------------------
+
+
+def begins(turn: Turn) -> bool:
+    """Whether a mail may begin a run now, be it only to fail."""
+    return isinstance(turn.barrier.gate, Clear | TurnedAway)
+
+
+def gives(turn: Turn) -> bool:
+    """Whether a run may be given to the child."""
+    return isinstance(turn.barrier.gate, Clear)
+
+
+def turned_away(turn: Turn) -> Fault | None:
+    """Why what begins now fails; None where it doesn't, or where the repository itself knows."""
+    gate = turn.barrier.gate
+    return Fault(type=CREDENTIAL_MISSING, message=gate.why) if isinstance(gate, TurnedAway) else None
+
+
+def unreadable(turn: Turn) -> Fault | None:
+    """Why a run that has begun can't go on, for good."""
+    why = turn.barrier.granted.why_unreadable
+    return Fault(type=GRANTS_UNREADABLE, message=f"what the steps may do can't be read: {why}") if why else None
+
+
+def _tell(turn: Turn) -> None:
+    granted = turn.barrier.granted
+    turn.send(GrantsUpdated(grants=granted.raw, sha256=granted.sha256))
+
+
+def _assemble(turn: Turn, tries: int = 0) -> None:
+    """Ask the keeper; where there is none, nothing is to be had from it, and nothing is missing."""
+    if not turn.desk.keeper:
+        _stand(Clear(), turn)
+        return
+    turn.counter += 1
+    turn.effects.append(ToKeeper(turn.counter, readable(turn.barrier.granted.taken, turn.desk.steps)))
+    _stand(Assembling(turn.counter, tries), turn)
+
+
+def _stand(gate: Gate, turn: Turn) -> None:
+    """Where the gate stands from now on; the supervisor is told why, whenever that is something else."""
+    told = turn.barrier.told
+    why = told if isinstance(gate, Assembling) and gate.tries else _why(gate)  # it is asked once more: still the same
+    if why != told and isinstance(turn.child, Up | Waning):
+        turn.tell_supervisor(Barred(turn.child.generation, why))
+    turn.barrier = replace(turn.barrier, gate=gate, told=why)
+
+
+def _why(gate: Gate) -> str:
+    return gate.why if isinstance(gate, Deferred | TurnedAway) else ""
+
+
+def _wake(tries: int, turn: Turn) -> int:
+    limits = turn.desk.limits
+    turn.counter += 1
+    delay = min(limits.backoff_first * 2 ** min(tries - 1, 32), limits.backoff_cap)
+    turn.effects.append(WakeAt(Woken(turn.counter), mono=turn.now.mono + delay))
+    return turn.counter
