@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.cli.commands_running import app
+from waypost.cli.commands_looking import app
 from waypost.host.describe import describe
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -38,6 +38,7 @@ from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import end_leftovers, kin
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
+from waypost.host.looking import Lookout
 from waypost.host.messages import Begin, End
 from waypost.host.observer import Ear, ObserverActor
 from waypost.host.redeploying import Redeployer
@@ -147,6 +148,7 @@ class Host:
                 status=lambda: status,
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
+                more=Lookout(root, observer, config.limits, clock).routes(),
             )
             with cores.together():
                 server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()

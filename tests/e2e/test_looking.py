@@ -1,0 +1,153 @@
+"""`waypost top` as people and programs have it: real processes, a real terminal, a host that is killed meanwhile."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from waypost.cli.fitting import width
+from waypost.host.exits import Exit
+from waypost.testing.host_process import COMMAND, PATIENCE, HostProcess
+from waypost.testing.verbs import verb
+
+pytestmark = pytest.mark.e2e
+
+FLOW = """
+from waypost import Mail, Workflow, approve, sleep
+
+asking = Workflow("asking", address="asking@example.com", mail_to=["boss@example.com"])
+
+
+@asking.step
+def size(mail: Mail) -> int:
+    if mail.subject == "bad":
+        raise ValueError("bad")
+    return len(mail.text)
+
+
+@asking.run
+async def ask(mail: Mail) -> str:
+    found = await size(mail)
+    if mail.subject == "nap":
+        await sleep("30d")
+    verdict = await approve(f"{found} characters?", who="boss@example.com", deadline="3d")
+    return f"{verdict.approved}"
+"""
+
+
+def mail(subject: str) -> bytes:
+    """A mail that starts a run."""
+    return f"From: ann@example.com\r\nSubject: {subject}\r\nMessage-ID: <{subject}@x>\r\n\r\nhello\r\n".encode()
+
+
+@pytest.fixture(name="host")
+def _host(tmp_path: Path) -> Iterator[HostProcess]:
+    file = tmp_path / "asking.py"
+    file.write_text(FLOW)
+    with HostProcess(file, data=tmp_path / "data", options=("--isolation", "none")) as host:
+        yield host
+
+
+def top(data: Path) -> dict[str, Any]:
+    """The one deployment, as a program sees it."""
+    said = verb("top", "--json", data=data)
+    assert said.status == 0, said
+    (line,) = said.out.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def until(data: Path, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Ask again and again: what is shown may be a second old."""
+    while not holds(found := top(data)):
+        pass
+    return found
+
+
+class Terminal:
+    """A verb at a terminal of 80 columns and 24 lines."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
+        for name in ("COLUMNS", "LINES"):
+            environment.pop(name, None)
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        )
+        os.close(theirs)
+        self.said = ""
+
+    def wait_for(self, text: str) -> None:
+        """Read until this was written."""
+        while text not in self.said:
+            self.said += os.read(self._ours, 65536).decode()
+
+    def end(self) -> int:
+        """Read to its end; its exit status."""
+        with contextlib.suppress(OSError):  # the other side is closed
+            while more := os.read(self._ours, 65536):
+                self.said += more.decode()
+        os.close(self._ours)
+        return self.process.wait(PATIENCE)
+
+
+def test_top_shows_what_runs_wait_on_and_is_right_after_what_changes_it(host: HostProcess) -> None:
+    """A run that asks is one that waits on an approval; answered, it has ended."""
+    first = host.send("asking@example.com", mail("first"))
+    host.wait_for("waits for boss@example.com")
+    row = until(host.data, lambda row: bool(row["waiting"]))
+    assert (row["deployment"], row["state"], row["waiting"], row["live"]) == ("asking", "running", {"approval": 1}, 1)
+    assert (row["queued"], row["crash_budget"], row["generation"]) == (0, 3, 1)
+    assert row["deadline"] > "2026"
+    said = verb("top", data=host.data)
+    assert "1 approval" in said.out
+    assert "\x1b" not in said.out
+    assert verb("approve", first, data=host.data).status == 0
+    row = until(host.data, lambda row: not row["live"])
+    assert (row["waiting"], row["deadline"]) == ({}, None)
+    assert row["flush_p99"] > 0
+
+
+@pytest.mark.torture
+def test_at_a_terminal_top_shows_itself_anew_and_a_host_that_is_killed_is_said_to_be_gone(host: HostProcess) -> None:
+    """The terminal is left as it was, whatever ends it."""
+    shown = Terminal("top", "--every", "0.2", "--data", str(host.data))
+    shown.wait_for("0 live runs")
+    host.send("asking@example.com", mail("first"))
+    shown.wait_for("1 approval")
+    frames = shown.said.split("\x1b[H")[1:-1]
+    assert all(width(line.removesuffix("\x1b[K")) <= 80 for frame in frames for line in frame.split("\r\n")[:-1])
+    host.kill()
+    assert shown.end() == Exit.NO_HOST
+    assert shown.said.count("\x1b[?1049l") == 1
+    assert "waypost run" in shown.said.rsplit("\x1b[?1049l", 1)[1]
+
+
+@pytest.mark.torture
+def test_ctrl_c_ends_top_and_is_no_failure(host: HostProcess) -> None:
+    """It is how one stops looking."""
+    shown = Terminal("top", "--data", str(host.data))
+    shown.wait_for("asking")
+    shown.process.send_signal(signal.SIGINT)
+    assert shown.end() == 0
+    assert shown.said.endswith("\x1b[?25h\x1b[?1049l")
+
+
+def test_without_a_host_top_says_how_to_start_one(tmp_path: Path) -> None:
+    """Nothing is known then but what `waypost runs` reads."""
+    (tmp_path / "data").mkdir()
+    said = verb("top", data=tmp_path / "data")
+    assert said.status in {Exit.NO_HOST, Exit.DATA}
+    assert "waypost run" in said.err

@@ -1,0 +1,65 @@
+"""Whoever looks at the whole host: the API's doors for `waypost top` and for the metrics.
+
+What they show is known already, by the root and by the observer: two questions, however many deployments there are.
+An observer that has ended, or is slow, is done without, and the answer says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pykka
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from waypost.acting import Clock, Ref
+from waypost.host.api import in_thread
+from waypost.host.errors import Unanswered
+from waypost.host.messages import Deployed, Deployments
+from waypost.host.observer import Ear
+from waypost.host.observer_logic import Figures, State
+from waypost.host.top import top
+from waypost.host.top_answers import Top
+from waypost.model.limits import Limits
+from waypost.shell import ActorBroken, request
+
+_PATIENCE = 5.0
+"""Seconds that the root, or the observer, is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookout:
+    """Where one looks from: everything about all deployments at once. Called by threads of the API's alone."""
+
+    root: Ref
+    observer: Ear
+    limits: Limits
+    clock: Clock
+
+    def routes(self) -> Sequence[Route]:
+        """The API's doors."""
+        return (Route("/v1/top", self._top, methods=["GET"]),)
+
+    async def _top(self, _request: Request) -> Response:
+        return Response(msgspec.json.encode(await in_thread(self.top)), media_type="application/json")
+
+    def top(self) -> Top:
+        """How each deployment is. Raises Unanswered."""
+        return top(self.deployed(), self.observed(), self.limits, self.clock.now())
+
+    def deployed(self) -> tuple[Deployed, ...]:
+        """Every deployment as the root knows it. Raises Unanswered."""
+        try:
+            found: tuple[Deployed, ...] = request(self.root, Deployments(), timeout=_PATIENCE)
+        except (pykka.Timeout, pykka.ActorDeadError, ActorBroken):
+            raise Unanswered("the part of the host that knows all deployments is busy, or has ended") from None
+        return found
+
+    def observed(self) -> State | None:
+        """What the observer knows; None if there is none any more."""
+        try:
+            found: State = request(self.observer, Figures(), timeout=_PATIENCE)
+        except (pykka.Timeout, pykka.ActorDeadError, ActorBroken):
+            return None
+        return found
