@@ -15,7 +15,9 @@ Kinds: TypeAlias = tuple[Kind, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReadCensus:
-    """Count what there is, as of now. Value: ``Census``."""
+    """Count what there is. ``now``: Unix milliseconds, by which a schedule's next tick is found. Value: ``Census``."""
+
+    now: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class Census:
     """``waiting``: live runs by what they wait on; a run that waits on two kinds is counted under both together.
 
     ``queued``: mails that no run has yet; ``rejected`` counts all there ever were; ``outbox``: mails on their way out.
-    ``deadlines``: that are open, and ``next`` the soonest of them in Unix milliseconds.
+    ``deadlines``: of runs, that are open; ``next``: the soonest of them or of schedules' ticks, in Unix milliseconds.
     """
 
     waiting: tuple[tuple[Kinds, int], ...]

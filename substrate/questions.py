@@ -43,6 +43,7 @@ from substrate.messages import (
 )
 from substrate.operations import Item
 from substrate.operations.append import child_may_write
+from substrate.resting import next_deadline
 from substrate.runlog import Tree
 from substrate.ticking import planned
 from waypost.model import events as ev
@@ -123,7 +124,7 @@ def answer(index: Index, question: Question) -> Value | Refused:  # noqa: C901, 
         case ReadLive():
             return read_live(index, question)
         case ReadCensus():
-            return read_census(index)
+            return read_census(index, question)
         case ReadDeadlines():
             return read_deadlines(index, question)
         case ReadSealed() | ReadRest():
@@ -189,9 +190,8 @@ def read_live(index: Index, question: ReadLive) -> LiveRuns:
     return LiveRuns(index.runs.driven(), sum(1 for _ in itertools.islice(rests, question.limit)))
 
 
-def read_census(index: Index) -> Census:
+def read_census(index: Index, question: ReadCensus) -> Census:
     """What there is, counted."""
-    soonest = next(index.runs.deadlines(None), None)
     return Census(
         waiting=tuple((_kinds(words), count) for words, count in sorted(index.runs.waiting().items())),
         queued=len(index.queue),
@@ -199,7 +199,7 @@ def read_census(index: Index) -> Census:
         rejected=index.state.rejected,
         outbox=len(index.outbox),
         deadlines=index.runs.open_deadlines(),
-        next=None if soonest is None else soonest.fire_at,
+        next=next_deadline(index, question.now),
     )
 
 

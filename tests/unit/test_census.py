@@ -60,9 +60,9 @@ def test_a_census_counts_what_there_is_wherever_it_is_known(deeds: list[str]) ->
                 desk.must(Pause(run=live[-1], code="operator", detail=""))
             case _:
                 desk.append(live[-1], ev.RunCompleted(result=NULL))
-        assert answer(desk.index, ReadCensus()) == looked(desk)
+        assert answer(desk.index, ReadCensus(0)) == looked(desk)
     desk.settle()
-    assert answer(desk.index, ReadCensus()) == looked(desk)
+    assert answer(desk.index, ReadCensus(0)) == looked(desk)
 
 
 def test_what_waits_is_told_by_kind_and_a_run_that_waits_on_two_things_is_told_under_both() -> None:
@@ -87,5 +87,5 @@ def test_an_index_from_before_there_was_a_census_is_built_again(tmp_path: Path) 
     desk.begin()
     desk.start(message("m0@x"))
     desk.reopen(desk.tree, file)
-    assert answer(desk.index, ReadCensus()) == looked(desk)
+    assert answer(desk.index, ReadCensus(0)) == looked(desk)
     desk.index.close()

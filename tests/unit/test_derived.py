@@ -96,7 +96,7 @@ def told(tree: Store, index: Index) -> list[Any]:  # Any: answers of every kind,
     runs = [*runlog.run_ids(tree), *runlog.run_ids(tree, layout.SEALED)]
     return [
         answer(index, ReadRuns(limit=100)),
-        answer(index, ReadCensus()),
+        answer(index, ReadCensus(0)),
         [(run, index.known(run), index.standing(run), index.threads.root(run)) for run in runs],
         index.runs.driven(),
         list(index.runs.deadlines(None)),

@@ -49,7 +49,7 @@ class Count:
 
     supervisor: Ref
     correlation: int
-    what: ReadCensus = field(default_factory=ReadCensus)
+    what: ReadCensus
 
 
 ObserverMessage: TypeAlias = Question | Mark | StateChanged | Asking | Turned | Outcome | CountNow
@@ -158,11 +158,11 @@ def advance(state: State, message: ObserverMessage, now: Now) -> Next[State]:  #
         case StateChanged(description):
             return Next(_with(state, description.name, _described(_of(state, description.name), description)))
         case Asking(name, _, supervisor):
-            return _ask(_with(state, name, replace(_of(state, name), supervisor=supervisor)), name)
+            return _ask(_with(state, name, replace(_of(state, name), supervisor=supervisor)), name, now)
         case Turned(name, ended):
             return _changed(_with(state, name, _more(_of(state, name), ended)), name, now)
         case CountNow(name):
-            return _ask(state, name) if isinstance(_of(state, name).standing, Due) else Next(state)
+            return _ask(state, name, now) if isinstance(_of(state, name).standing, Due) else Next(state)
         case Outcome():
             return _counted(state, message, now)
         case _:
@@ -206,7 +206,7 @@ def _changed(state: State, name: Deployment, now: Now) -> Next[State]:
     one = _of(state, name)
     match one.standing:
         case Counted(at) if now.mono - at >= PAUSE:
-            return _ask(state, name)
+            return _ask(state, name, now)
         case Counted(at):
             return _wake(state, name, at + PAUSE)
         case Counting(correlation):
@@ -217,14 +217,17 @@ def _changed(state: State, name: Deployment, now: Now) -> Next[State]:
             assert_never(one.standing)
 
 
-def _ask(state: State, name: Deployment) -> Next[State]:
+def _ask(state: State, name: Deployment, now: Now) -> Next[State]:
     one, correlation = _of(state, name), state.last + 1
     if one.supervisor is None:
         return Next(state)
     # Of an answer that was to come from somebody who is gone, nobody hears any more.
     asked = {each: whose for each, whose in state.asked.items() if whose != name}
     after = replace(state, last=correlation, asked={**asked, correlation: name})
-    return Next(_with(after, name, replace(one, standing=Counting(correlation))), (Count(one.supervisor, correlation),))
+    return Next(
+        _with(after, name, replace(one, standing=Counting(correlation))),
+        (Count(one.supervisor, correlation, ReadCensus(now.wall)),),
+    )
 
 
 def _counted(state: State, outcome: Outcome, now: Now) -> Next[State]:
