@@ -23,6 +23,7 @@ from actors.logic.supervisor_effects import (
     EndChild,
     Enlist,
     EnlistOutsiders,
+    GiveChild,
     Gone,
     Hire,
     Introduce,
@@ -42,6 +43,7 @@ from actors.messages import (
     Launch,
     Peers,
     Role,
+    Send,
     StateChanged,
     SupervisorMessage,
     WakeAt,
@@ -118,6 +120,8 @@ class SupervisorActor(Shell):
                 tell(self._hired[Role.DISPATCH], Close(effect.generation))
             case WeighChild():
                 tell(self._hired[Role.CHILD], Weigh())
+            case GiveChild():
+                tell(self._hired[Role.CHILD], Send(effect.payload))
             case Introduce():
                 tell(self._hired[Role.CHILD], self._peers())
             case Attend():

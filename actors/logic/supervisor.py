@@ -9,11 +9,13 @@ what is wanted of one that runs is ``supervisor_planned``, how a crew ends is ``
 from dataclasses import replace
 from typing import assert_never
 
+from actors.credentials import Barred, DeliverCredentials, DeliverSources
 from actors.describing import Changed
 from actors.draining import ChildWeighed, Depart, Drain, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.errors import ActorsError
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
 from actors.logic.supervisor_child import counting, latching, leaving, raise_child, raising, settled, starting
+from actors.logic.supervisor_delivering import delivered, provided
 from actors.logic.supervisor_dozing import auditing, dozing, drowsy, gives_way, letting_go
 from actors.logic.supervisor_draining import answerable, bereaved, leave
 from actors.logic.supervisor_effects import (
@@ -82,7 +84,7 @@ def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) ->
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
     present = settled(setup, state, now)
     decided = answerable(setup, present, _decide(setup, present, message, now), now)
-    following = _timed(state, drowsy(setup, decided, now), now)
+    following = _timed(state, drowsy(setup, provided(decided), now), now)
     description = describe(setup, following.state)
     if description == describe(setup, state):
         return following
@@ -105,6 +107,8 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
             return leave(setup, state, (), message.patience, now)
         case WatchRun():
             return Next(state, (Attend(message),))
+        case DeliverCredentials() | DeliverSources():
+            return delivered(setup, state, message)
         case GiveWay():
             return gives_way(setup, state)
         case Depart():
@@ -116,13 +120,13 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
         case SpaceShort(why, incarnation):
             current = incarnation == state.books.incarnation
             return Next(replace(state, books=replace(state.books, scarce=why))) if current else Next(state)
+        case Barred(generation, why):
+            current = generation == state.books.generation
+            return Next(replace(state, books=replace(state.books, barred=why))) if current else Next(state)
         case _ if isinstance(message, News):
             return _by_state(setup, state, message, now)
         case _:
             assert_never(message)
-        case Barred(generation, why):
-            current = generation == state.books.generation
-            return Next(replace(state, books=replace(state.books, barred=why))) if current else Next(state)
 
 
 def _timed(before: State, following: Next[State], now: Now) -> Next[State]:
@@ -268,9 +272,11 @@ def _asked(  # noqa: PLR0911 - one return per question
             return wanted(setup, state, asked.body, asked.token, now)
         case Stop(patience):
             return leave(setup, state, (asked.token,), patience, now)
+        case DeliverCredentials() | DeliverSources():
+            return delivered(setup, state, asked.body, asked.token)
         case other:
             error = ActorsError(
                 f"a supervisor can't be asked {type(other).__name__}",
-                hint="ask Describe, Changed, Forward, Recycle, Drain or Stop",
+                hint="ask Describe, Changed, Forward, Recycle, Drain, Stop, DeliverCredentials or DeliverSources",
             )
             return Next(state, (Reply(asked.token, error),))

@@ -11,6 +11,7 @@ from actors.describing import Exited
 from actors.draining import Origin, Renewed
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.messages import DeploymentSpec
+from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from substrate.messages import Operation, Question, Ref
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
@@ -81,15 +82,19 @@ class Books:
     """When it was made durable that the deployment is held, in this supervisor's life; the same."""
     pressed: bool = False
     """Whether others wait for its place, so that it is let go as soon as there is nothing to do."""
+    credentials: CredentialsUpdated | None = None
+    """What was delivered last, for the next child, too; its repr shows no value."""
+    sources: SourcesUpdated | None = None
+    """The same of the model sources."""
     scarce: str = ""
     """Why its disk takes no new mail, in words; empty as a rule."""
+    barred: str = ""
+    """Why no run is given to the child that is there, in words; empty as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
     """Who takes it out of service; ``spent``: seconds in which steps executed that may be cut short."""
-    barred: str = ""
-    """Why no run is given to the child that is there, in words; empty as a rule."""
 
     by: str
     spent: float = 0.0

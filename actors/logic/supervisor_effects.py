@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from actors.describing import Description
 from actors.messages import Role, Terminate, WakeAt, WatchRun
+from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from substrate.messages import Operation, Question
 from waypost.acting import Halt, Reply, Tell
 from waypost.model.ids import Generation
@@ -112,6 +113,13 @@ class WeighChild:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveChild:
+    """Send the child what was delivered for it."""
+
+    payload: CredentialsUpdated | SourcesUpdated
+
+
+@dataclass(frozen=True, slots=True)
 class Introduce:
     """Tell the child who its peers are now."""
 
@@ -150,6 +158,7 @@ Effect: TypeAlias = (
     | MayDoze
     | CloseIntake
     | WeighChild
+    | GiveChild
     | Introduce
     | Attend
     | AttendAll

@@ -6,6 +6,7 @@ Asked of the decision itself, state by state: the page can't say anything else t
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from actors.credentials import DeliverCredentials, DeliverSources
 from actors.draining import Drain, Recycle
 from actors.errors import ActorsError
 from actors.logic.supervisor_effects import Pass
@@ -14,6 +15,7 @@ from actors.logic.supervisor_words import describe
 from actors.messages import Describe, Forward, Start, Stop
 from substrate.messages import (
     BeginGeneration,
+    Done,
     HoldDeployment,
     LatchDeployment,
     ReadLive,
@@ -28,7 +30,7 @@ from substrate.messages import (
 from waypost.acting import Asked, Reply
 from waypost.cli.bounds import MAY_BE_SET
 from waypost.model.limits import DEFAULT
-from waypost.testing.supervision import MAIL, SETUP, STATES, step
+from waypost.testing.supervision import CREDENTIALS, MAIL, SETUP, SOURCES, STATES, step
 
 _OWN = (BeginGeneration, HoldDeployment, LatchDeployment, ReadLive, ReadRest, ReadSealed)
 """What a supervisor asks the repository by itself."""
@@ -46,6 +48,8 @@ PUBLIC: dict[str, Any] = {
     "a question": Asked(_TOKEN, Forward(ReadRuns())),
     "resume": Asked(_TOKEN, Forward(ResumeDeployment("ann"))),
     "reset": Asked(_TOKEN, Forward(ResetDeployment("ann"))),
+    "credentials": Asked(_TOKEN, DeliverCredentials(CREDENTIALS)),
+    "sources": Asked(_TOKEN, DeliverSources(SOURCES)),
 }
 """What may be asked of a supervisor from outside, by the name that the page gives it."""
 
@@ -56,8 +60,9 @@ Its supervisor is in one of these states; `waypost why` and the API say which, i
 arrows are in `supervisor.md`. Made of `actors/logic/`; `python -m waypost.testing.diagrams docs` makes it anew.
 
 **passed on**: to the repository, which carries it out or refuses it by a rule, in the order in which it came. **kept**:
-until the repository is open, in order. **withheld**: nothing was done, try again (exit 75, 503, `Withheld`).
-**→ state**: what follows; a stop is answered when all have ended. An empty field: ignored, on purpose.
+until the repository is open, in order; credentials and sources until there is a process. **delivered**: to the process.
+**withheld**: nothing was done, try again (exit 75, 503, `Withheld`). **→ state**: what follows; a stop is answered when
+all have ended. An empty field: ignored, on purpose.
 """
 _REFUSED = """\
 ## What the repository refuses
@@ -68,6 +73,7 @@ _REFUSED = """\
 | reset DEPLOYMENT | it is crash-looping | `not-latched` |
 | recycle, drain | it runs, and neither is under way | `not-running`, `recycling`, `draining`, `retiring`, `held` |
 | a child's generation | it isn't crash-looping | `latched` |
+| credentials, sources | it has a process that listens, or may have one without somebody's doing | `no-child` |
 | anything for a deployment that isn't there | | `no-such-deployment` |
 
 Refused is exit 1 and 409 (`RefusedByRule`), a deployment that isn't there exit 64 and 404.
@@ -101,6 +107,8 @@ def _word(effect: Any) -> str:  # noqa: PLR0911 - one return per word
             return f"refused `{code}`"
         case Reply(value=ActorsError() as error):
             return f"refused ({type(error).__name__})"
+        case Reply(value=Done(value=bool() as now)):
+            return "delivered" if now else "kept"
         case Reply():
             return "answered"
         case Pass(what=what) if not isinstance(what, _OWN):

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from actors.credentials import DeliverCredentials, DeliverSources
 from actors.describing import ExitReason
 from actors.draining import (
     ChildWeighed,
@@ -66,6 +67,7 @@ from actors.messages import (
     Stop,
     Woken,
 )
+from ipc.deliveries import CredentialsUpdated, Source, SourcesUpdated
 from substrate.messages import (
     Done,
     Enqueue,
@@ -122,6 +124,8 @@ RAISED = 9
 BOOKS = Books(last=TOKEN, incarnation=1, broadcaster=1, generation=Generation(3), launched=85.0)
 SNAPSHOT = Snapshot(position=0, repository="r", generation=Generation(3), runs=(), queue=(), outbox=())
 MAIL = Enqueue(b"mail")
+CREDENTIALS = CredentialsUpdated(serial=1, bindings={"pay": ("github",)}, materials={"github": b"ghp_0123456789"})
+SOURCES = SourcesUpdated(serial=1, sources=(Source(id="main", provider="p", model="m"),))
 LATCHED = Latch(at="2026-11-29T08:00:00.000Z", detail="3 exits within 60 s, the last one: ended by SIGKILL")
 DIED = ChildExited(Generation(3), ExitReason(signal="SIGKILL"))
 YOUNGEST_FIRST = (Role.CHILD, Role.SCHEDULER, Role.DISPATCH, Role.BROADCASTER, Role.SUBSTRATE)
@@ -268,6 +272,8 @@ MESSAGES: dict[str, Any] = {
     "something was done": Outcome(TOKEN, Done(6, Rest(6, 0.0, "", None))),
     "all is at rest": Rested(Generation(3), 5),
     "not all is at rest": Rested(Generation(3), None),
+    "Asked DeliverCredentials": Asked(6, DeliverCredentials(CREDENTIALS)),
+    "DeliverSources": DeliverSources(SOURCES),
     "give way": GiveWay(),
     "depart": Depart(),
     "weighed": ChildWeighed(Generation(3), 2**30),

@@ -1,0 +1,138 @@
+"""Credentials and model sources on their way to a child: delivered, kept for the next one, or refused.
+
+What is delivered holds until it is replaced: each child is given it before dispatch hears that it is ready, so that no
+run of it can come first. Where no child may follow, whoever delivers is told so; nothing is lost by that, as the
+barrier of the next child asks for what holds then. Pure.
+"""
+
+from dataclasses import replace
+from typing import Literal, TypeAlias, assert_never
+
+from actors.credentials import Deliver, DeliverCredentials, DeliverSources
+from actors.logic.supervisor_books import Asker, Books, Setup, Told, Unheard
+from actors.logic.supervisor_effects import Effect, GiveChild, Up
+from actors.logic.supervisor_sleep import Auditing, Dormant, Dozing, LettingGo
+from actors.logic.supervisor_states import (
+    BackingOff,
+    Bereft,
+    Counting,
+    CrashLooping,
+    Dismissing,
+    Down,
+    Draining,
+    Ending,
+    Evicting,
+    Held,
+    Idle,
+    Latching,
+    Lifting,
+    Lost,
+    Opening,
+    Over,
+    Raising,
+    Replacing,
+    Resetting,
+    Retiring,
+    Running,
+    Shelving,
+    Starting,
+    State,
+    Stopped,
+    Succeeding,
+    Superseding,
+    Unmanned,
+    crew_of,
+)
+from actors.logic.supervisor_words import describe
+from actors.messages import Role
+from ipc.deliveries import CredentialsUpdated, SourcesUpdated
+from substrate.messages import Done, Outcome, Refused, Result
+from waypost.acting import Next, Reply, Tell
+
+Reach: TypeAlias = Literal["now", "later", "never"]
+
+
+def delivered(setup: Setup, state: State, what: Deliver, token: int | None = None) -> Next[State]:
+    """Give it to the child that is there, keep it for the next one, or say why there will be none.
+
+    ``token``: of who asked; without one whoever ``what`` names is told.
+    """
+    told: Asker = Unheard() if what.reply_to is None else Told(what.reply_to, what.correlation)
+    asker = told if token is None else token
+    reach = _reach(state)
+    if reach == "never":
+        now = describe(setup, state)
+        why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
+        refused = Refused("no-child", why, "what holds then is delivered when it has a process again")
+        return Next(state, _answer(asker, refused))
+    after, payload = _kept(state.books, what)
+    effects: tuple[Effect, ...] = (GiveChild(payload),) if reach == "now" else ()
+    done = Done(0, value=reach == "now")
+    return Next(replace(state, books=after), (*effects, *_answer(asker, done)))
+
+
+def provided(following: Next[State]) -> Next[State]:
+    """What follows, with all that was delivered given to a child that has just come up, before anything else is."""
+    books = following.state.books
+    kept = tuple(GiveChild(each) for each in (books.sources, books.credentials) if each is not None)
+    if not kept or not any(isinstance(effect, Up) for effect in following.effects):
+        return following
+    first = next(n for n, effect in enumerate(following.effects) if isinstance(effect, Up))
+    return Next(following.state, (*following.effects[:first], *kept, *following.effects[first:]))
+
+
+def _kept(books: Books, what: Deliver) -> tuple[Books, CredentialsUpdated | SourcesUpdated]:
+    match what:
+        case DeliverCredentials(credentials):
+            newer = books.credentials is None or credentials.serial > books.credentials.serial
+            return (replace(books, credentials=credentials) if newer else books), credentials
+        case DeliverSources(sources):
+            newer = books.sources is None or sources.serial > books.sources.serial
+            return (replace(books, sources=sources) if newer else books), sources
+        case _:
+            assert_never(what)
+
+
+def _reach(state: State) -> Reach:
+    """Whether there is a child that listens, or may be one later by itself, or none without somebody's doing."""
+    match state:
+        case Running() | Draining() | Retiring() | Superseding() | Dozing():
+            return "now"
+        case Shelving():
+            return "now" if Role.CHILD in crew_of(state) else "later"
+        case Latching() | CrashLooping() | Dismissing() | Unmanned() | Held() | Stopped() | Down():
+            return "never"
+        case Ending():
+            return "never" if isinstance(state.then, Over | Lost) else "later"
+        case (
+            Idle()
+            | Opening()
+            | Raising()
+            | Starting()
+            | Evicting()
+            | Counting()
+            | BackingOff()
+            | Bereft()
+            | Replacing()
+            | Succeeding()
+            | LettingGo()
+            | Auditing()
+            | Dormant()
+            | Resetting()
+            | Lifting()
+        ):
+            return "later"
+        case _:
+            assert_never(state)
+
+
+def _answer(asker: Asker, result: Result) -> tuple[Effect, ...]:
+    match asker:
+        case int():
+            return (Reply(asker, result),)
+        case Told():
+            return (Tell(asker.reply_to, Outcome(asker.correlation, result)),)
+        case Unheard():
+            return ()
+        case _:
+            assert_never(asker)
