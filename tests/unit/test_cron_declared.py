@@ -1,9 +1,7 @@
 """``@workflow.cron``: what a file may say of the clock, when that is looked at, and what the run function is given."""
 
 import hashlib
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,10 +9,10 @@ from msgspec import UNSET
 
 from waypost import Mail, Misdeclared, Tick, Workflow
 from waypost.child import outcomes
-from waypost.child.describe import describe
-from waypost.child.load import load, place_of
+from waypost.host.describe import refuse_untimely
+from waypost.host.errors import BadWorkflow
 from waypost.model import events as ev
-from waypost.model.declaration import Declared, NotDescribed, read
+from waypost.model.declaration import Declared
 from waypost.model.mail import parse, scan
 from waypost.model.schedule import MOST, schedule, tick_id, tick_of
 from waypost.model.times import unstamp
@@ -142,41 +140,22 @@ def test_a_workflow_has_a_hundred_schedules_at_most():
         flow.cron("59 23 * * *")
 
 
-FILE = """
-from waypost import Workflow
-
-flow = Workflow("digest", address="digest@example.com")
-
-@flow.cron("{expression}", tz="{tz}", gap="skip")
-@flow.run
-def digest(mail):
-    return 1
-"""
-
-
 @pytest.mark.parametrize(
-    ("expression", "tz", "says", "hint"),
+    ("made", "says", "hint"),
     [
-        ("0 9 * * *", "Europe/Berlim", "there is no time zone 'Europe/Berlim'", "name a place"),
-        ("30 2 * 3 0#5", "Europe/Berlin", "gap='skip' leaves each of its times out", "run-after"),
+        (schedule("0 9 * * *", tz="Europe/Berlim"), "there is no time zone 'Europe/Berlim'", "name a place"),
+        (schedule("30 2 * 3 0#5", tz="Europe/Berlin", gap="skip"), "gap='skip' leaves each of its times", "run-after"),
     ],
 )
-def test_what_rests_on_the_zone_is_refused_when_a_file_is_looked_at(
-    tmp_path: Path, capfd, monkeypatch, expression, tz, says, hint
-):
-    """Every deploy looks first. A child doesn't: runs of deployed code must not end with a zone that is no more."""
-    file = tmp_path / f"cd_{expression[:2].strip()}.py"
-    file.write_text(FILE.format(expression=expression, tz=tz))
-    monkeypatch.setattr("sys.path", [*sys.path])
-    monkeypatch.setattr("waypost.child.describe.become_child", lambda: None)
-    assert describe(str(file)) == 65
-    answer = read(capfd.readouterr().out.encode())
-    assert isinstance(answer, NotDescribed)
-    assert answer.code == "declaration"
-    assert answer.error.startswith(f"digest: @cron('{expression}', tz='{tz}'): ")
-    assert says in answer.error
-    assert hint in answer.hint
-    assert load(place_of(file)).workflow.declared().schedules
+def test_what_rests_on_the_zone_database_is_refused_before_it_is_deployed(made, says, hint):
+    """A child is silent about it: runs of deployed code must not end with a zone that is no more."""
+    declared = Declared(name="digest", address="digest@example.com", schedules=(made,))
+    with pytest.raises(BadWorkflow) as refused:
+        refuse_untimely("digest.py", declared)
+    assert f"digest: @cron({made.expression!r}, tz='Europe/" in str(refused.value)
+    assert says in str(refused.value)
+    assert hint in refused.value.hint
+    refuse_untimely("digest.py", Declared(name="digest", address="digest@example.com"))
 
 
 # --- what the run function is given ---------------------------------------------------------------------------------

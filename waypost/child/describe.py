@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import sys
-import time
 
 import msgspec
 
@@ -17,9 +16,7 @@ from waypost import __version__
 from waypost.authoring.scope import become_child
 from waypost.child.errors import NotLoadable
 from waypost.child.load import load, place_of
-from waypost.model.declaration import Declared, Description, NotDescribed
-from waypost.model.errors import Invalid
-from waypost.model.schedule import check
+from waypost.model.declaration import Description, NotDescribed
 
 EX_DATAERR = 65
 
@@ -44,8 +41,6 @@ def _answer(file: str, tree: str | None) -> tuple[Description | NotDescribed, in
     try:
         distributions = installed()
         loaded = load(place_of(file), tree=tree)
-        declared = loaded.workflow.declared()
-        _check_schedules(declared, loaded.place.path)
     except NotLoadable as failure:
         return NotDescribed(
             error=_plain(str(failure)),
@@ -54,6 +49,7 @@ def _answer(file: str, tree: str | None) -> tuple[Description | NotDescribed, in
             hint=_plain(failure.hint),
             wanted=_plain(failure.wanted),
         ), EX_DATAERR
+    declared = loaded.workflow.declared()
     return Description(
         workflow=declared,
         definition=declared.digest(),
@@ -64,20 +60,6 @@ def _answer(file: str, tree: str | None) -> tuple[Description | NotDescribed, in
         waypost=__version__,
         distributions=distributions,
     ), 0
-
-
-def _check_schedules(declared: Declared, path: str) -> None:
-    """Raises NotLoadable: a zone is unknown here, or nothing will ever be due.
-
-    Only here. A child that runs what is deployed leaves it alone: the zone database may have changed since, and that is
-    the one schedule's trouble and not its runs'.
-    """
-    for each in declared.schedules or ():
-        try:
-            check(each, time.time_ns() // 1_000_000)
-        except Invalid as bad:
-            shown = f"{declared.name}: @cron({each.expression!r}, tz={each.tz!r}): {bad}"
-            raise NotLoadable("declaration", path, shown, hint=bad.hint) from None
 
 
 def installed() -> str:

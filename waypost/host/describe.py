@@ -132,6 +132,7 @@ def describe(
         answer = ask(str(place), files, tree.entry, timeout=timeout, environment=environment, isolation=isolation)
         if isinstance(answer, declaration.Description):
             if answer.workflow.files == listed:
+                refuse_untimely(str(place), answer.workflow)
                 return described(str(place), files, answer)
             listed = answer.workflow.files
         elif answer.wanted and any(path not in sizes for path in tree.module(answer.wanted)):
@@ -163,6 +164,22 @@ def ask(
             return _within(folder, _answer(shown, folder, arguments, timeout, kept | FIXED | {MARK: mark.text}))
         finally:
             strays.end(mark)  # what its import has started, wherever that went
+
+
+def refuse_untimely(shown: str, declared: declaration.Declared) -> None:
+    """Raises BadWorkflow: a schedule's zone is unknown here, or none of its ticks will ever come.
+
+    Of new code alone. What is deployed runs: the zone database may have changed since, and that is the one schedule's
+    trouble, which `waypost schedule list` tells, and not its runs'.
+    """
+    from waypost.model.schedule import check  # it loads the calendar; few have schedules
+
+    for each in declared.schedules or ():
+        try:
+            check(each, time.time_ns() // 1_000_000)
+        except Invalid as bad:
+            where = f"{declared.name}: @cron({each.expression!r}, tz={each.tz!r})"
+            raise BadWorkflow(shown, f"{where}: {bad.message}", hint=bad.hint) from None
 
 
 def described(shown: str, files: Files, answer: declaration.Description) -> Described:
