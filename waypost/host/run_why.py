@@ -47,7 +47,8 @@ def why(run: Told, situation: Situation, *, ahead: int = 0, queued: str = "") ->
 
 
 def shown(run: Told, situation: Situation) -> RunShown:
-    """The answer of ``waypost show``."""
+    """The answer of ``waypost show``: the same with and without a host."""
+    alone = situation if situation.hosted or situation.state else replace(situation, hosted=True, state="running")
     return RunShown(
         run=run.run,
         deployment=situation.name,
@@ -56,7 +57,7 @@ def shown(run: Told, situation: Situation) -> RunShown:
         sender=run.started.mail.sender if run.started else "",
         seq=run.lines[-1].seq if run.lines else 0,
         lines=run.lines,
-        waiting=waits(run, situation),
+        waiting=waits(run, alone),
     )
 
 
