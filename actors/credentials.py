@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from waypost.acting import Ref
+from waypost.model.grants import Asked
 from waypost.model.ids import Deployment, Generation
 
 # --- dispatch and the keeper ---------------------------------------------------------------------------------------
@@ -56,10 +57,14 @@ class NotAssembled:
 
 @dataclass(frozen=True, slots=True)
 class Barred:
-    """Dispatch, to its supervisor: why no run is given to this generation's child; empty once they are again."""
+    """Dispatch, to its supervisor: why no run is given to this generation's child, or none begins there but to fail.
+
+    Empty where that isn't so any more. ``lacks``: what isn't granted, the step and the handle.
+    """
 
     generation: Generation
     why: str
+    lacks: tuple[Asked, ...] = ()
 
 
 # --- to a supervisor -----------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from actors.messages import WakeAt, Woken
 from ipc.messages import GrantsUpdated
 from substrate.messages import InForce
 from waypost.model.events import Fault
-from waypost.model.grants import readable
+from waypost.model.grants import lacking, missing, readable
+from waypost.model.ids import Generation
 
 CREDENTIAL_MISSING = "CredentialMissing"
 GRANTS_UNREADABLE = "GrantsUnreadable"
@@ -79,8 +80,8 @@ class Barrier:
     coming: tuple[int, InForce] | None = None
     """A change that is committed, and the position that must be durable before it holds here."""
     gate: Gate = Closed()
-    told: str = ""
-    """Why no run is given to the child, as its supervisor was told."""
+    told: Barred | None = None
+    """What its supervisor was told of the present child."""
 
 
 # --- what happens ---------------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def up(turn: Turn) -> None:
 
 def down(turn: Turn) -> None:
     """It has gone; its supervisor knows."""
-    turn.barrier = replace(turn.barrier, gate=Closed(), told="")
+    turn.barrier = replace(turn.barrier, gate=Closed(), told=None)
 
 
 def changed(now: InForce, position: int, turn: Turn) -> None:
@@ -188,14 +189,21 @@ def _assemble(turn: Turn, tries: int = 0) -> None:
 def _stand(gate: Gate, turn: Turn) -> None:
     """Where the gate stands from now on; the supervisor is told why, whenever that is something else."""
     told = turn.barrier.told
-    why = told if isinstance(gate, Assembling) and gate.tries else _why(gate)  # it is asked once more: still the same
-    if why != told and isinstance(turn.child, Up | Waning):
-        turn.tell_supervisor(Barred(turn.child.generation, why))
-    turn.barrier = replace(turn.barrier, gate=gate, told=why)
+    if isinstance(turn.child, Up | Waning) and not isinstance(gate, Assembling):  # while it is asked: as it was
+        told = _news(gate, turn.child.generation, turn)
+        if told != (turn.barrier.told or Barred(told.generation, "")):
+            turn.tell_supervisor(told)
+    turn.barrier = replace(turn.barrier, gate=gate, told=told)
 
 
-def _why(gate: Gate) -> str:
-    return gate.why if isinstance(gate, Deferred | TurnedAway) else ""
+def _news(gate: Gate, generation: Generation, turn: Turn) -> Barred:
+    if isinstance(gate, Deferred | TurnedAway):
+        return Barred(generation, gate.why)
+    fault = unreadable(turn)
+    if fault is not None:
+        return Barred(generation, fault.message)
+    lacks = missing(turn.barrier.granted.taken, turn.desk.start.secrets)
+    return Barred(generation, lacking(lacks), lacks)
 
 
 def _wake(tries: int, turn: Turn) -> int:

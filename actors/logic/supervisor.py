@@ -120,9 +120,10 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
         case SpaceShort(why, incarnation):
             current = incarnation == state.books.incarnation
             return Next(replace(state, books=replace(state.books, scarce=why))) if current else Next(state)
-        case Barred(generation, why):
-            current = generation == state.books.generation
-            return Next(replace(state, books=replace(state.books, barred=why))) if current else Next(state)
+        case Barred():
+            news = message if message.why else None
+            current = message.generation == state.books.generation
+            return Next(replace(state, books=replace(state.books, barred=news))) if current else Next(state)
         case _ if isinstance(message, News):
             return _by_state(setup, state, message, now)
         case _:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from actors.credentials import Barred
 from actors.describing import Exited
 from actors.draining import Origin, Renewed
 from actors.logic.supervisor_crashes import NONE, Crashes
@@ -88,8 +89,8 @@ class Books:
     """The same of the model sources."""
     scarce: str = ""
     """Why its disk takes no new mail, in words; empty as a rule."""
-    barred: str = ""
-    """Why no run is given to the child that is there, in words; empty as a rule."""
+    barred: Barred | None = None
+    """Why no run is given to the child that is there, or begins there but to fail; None as a rule."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ _DISK_FAULTS = 2
 
 def opening(books: Books, early: tuple[Early, ...]) -> Next[State]:
     """Begin, or begin anew: a substrate, which opens its repository."""
-    books = replace(books, last=books.last + 1, incarnation=books.incarnation + 1, scarce="")
+    books = replace(books, last=books.last + 1, incarnation=books.incarnation + 1, scarce="", barred=None)
     return Next(
         Opening(books, books.last, early), (Hire(Role.SUBSTRATE, books.incarnation), OpenRepository(books.last))
     )

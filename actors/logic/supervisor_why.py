@@ -6,6 +6,7 @@ where there is a bound.
 
 from typing import assert_never
 
+from actors.credentials import Barred
 from actors.draining import Executing
 from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import left
@@ -43,6 +44,7 @@ from actors.logic.supervisor_states import (
     Superseding,
     Unmanned,
 )
+from waypost.model.grants import RUN
 from waypost.model.times import stamp
 from waypost.model.why import Sentence, command
 
@@ -124,7 +126,27 @@ def _running(setup: Setup, state: Running) -> Sentence:
     if state.books.scarce:
         then = "it takes in mail and begins runs again, by itself; what has begun goes on meanwhile"
         return Sentence(waits_for=f"space on its disk: {state.books.scarce}; free some", since=since, then=then)
+    barred = state.books.barred
+    if barred is not None and barred.generation == state.books.generation:
+        return _barred(setup.spec.name, barred, since)
     return Sentence(waits_for="mail, timers and answers", since=since, then="each starts a run, or lets its run go on")
+
+
+def _barred(name: str, barred: Barred, since: str) -> Sentence:
+    """Its process is there and runs nothing new: what its steps may do, or read, isn't settled."""
+    if not barred.lacks:
+        again = "it is tried again, later and later, and by itself; what has begun loses nothing"
+        helps = command("credentials", "check")
+        return Sentence(waits_for=barred.why, since=since, then=again, command=helps)
+    step, handle = barred.lacks[0]
+    where = () if step == RUN else (step,)
+    return Sentence(
+        waits_for=f"an operator: {barred.why}",
+        since=since,
+        then="a run that a mail begins meanwhile fails, and says so; what has begun goes on",
+        command=command("grants", "set", name, *where, "--secret", handle),
+        needed=True,
+    )
 
 
 # --- planned -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from waypost.model.grants import NOTHING, RUN, STEPS, StepGrants
 GRANTS_MISSING = "GrantMissing"
 GRANTS_UNREADABLE = "GrantsUnreadable"
 """Types of the error with which a run fails that the barrier turns away for good."""
-_NAMED = 5
 _HASHED = "%%"
 """How a name that is too long to be read back begins, as a file's."""
 
@@ -92,21 +91,15 @@ def barred(granted: InForce, start: Start) -> Fault | None:
     """Why a run may not begin under what is in force, for good; None where it may."""
     if granted.unreadable:
         return Fault(type=GRANTS_UNREADABLE, message=f"what the steps may do can't be read: {granted.why_unreadable}")
-    lacking = model.missing(granted.taken, start.secrets) if start.secrets else ()
-    if not lacking:
+    missing = model.missing(granted.taken, start.secrets) if start.secrets else ()
+    if not missing:
         return None
-    named = ", ".join(f"secret {name} to {_worded(step)}" for step, name in lacking[:_NAMED])
-    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-    step, name = lacking[0]
+    step, name = missing[0]
     where = "DEPLOYMENT" if step == RUN else f"DEPLOYMENT {step}"
     return Fault(
         type=GRANTS_MISSING,
-        message=f"not granted: {named}{more}; `waypost grants set {where} --secret {name}`, then send the mail again",
+        message=f"{model.lacking(missing)}; `waypost grants set {where} --secret {name}`, then send the mail again",
     )
-
-
-def _worded(step: str) -> str:
-    return "the run" if step == RUN else f"step {step}"
 
 
 def _declared(view: View) -> Declared | None:

@@ -289,3 +289,13 @@ def _reopened(bench: Bench, raw: bytes) -> Bench:
     files.files[layout.step_grants_path("read")] = raw
     paper = Paper(limits=bench.limits, files=files)
     return Bench(bench.limits, paper, Desk(start=START, limits=bench.limits, keeper=True))
+
+
+def test_what_is_not_granted_is_told_as_soon_as_a_child_is_there() -> None:
+    """The operator learns it from `why`, before the first mail has failed."""
+    bench = Bench(desk=Desk(start=replace(START, secrets=ASKED), limits=Limits(), steps=("read",)))
+    bench.up()
+    assert bench.barred == ["not granted: secret github to step read"]
+    bench.do(GIVE)
+    bench.flush()
+    assert bench.barred[1:] == [""]

@@ -18,7 +18,7 @@ Promise: what isn't granted here is refused, whatever a child says; nothing here
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -200,6 +200,13 @@ def readable(taken: GrantsSnapshot, steps: Iterable[str]) -> dict[str, tuple[str
 def missing(taken: GrantsSnapshot, asked: Iterable[Asked]) -> tuple[Asked, ...]:
     """What is asked for and not granted, in order."""
     return tuple(each for each in asked if not may_read(taken, *each))
+
+
+def lacking(several: Sequence[Asked]) -> str:
+    """What isn't granted, in words: ``secret github to step fetch``."""
+    named = ", ".join(f"secret {name} to {'the run' if step == RUN else f'step {step}'}" for step, name in several[:5])
+    more = f" and {len(several) - 5} more" if len(several) > 5 else ""  # noqa: PLR2004 - a line of a message
+    return f"not granted: {named}{more}" if several else ""
 
 
 # --- changes -------------------------------------------------------------------------------------------------------
