@@ -136,11 +136,16 @@ class RunStart(Message, frozen=True, kw_only=True, tag="run.start"):
     """Repository id: idempotency keys are derived from it."""
 
 
-class RunLog(Message, frozen=True, kw_only=True, tag="run.log"):
-    """A page of stored events, in seq order without a gap; at most 1 MiB, at least one event."""
+class RunLog(Message, frozen=True, kw_only=True, omit_defaults=True, tag="run.log"):
+    """A page of stored events, in seq order without a gap; at most 1 MiB, at least one event.
+
+    ``mails``: raw, of those that the events bring to the run's code, as many as there was room for; no ``blob.get``
+    asks for them.
+    """
 
     run: RunName
     events: tuple[bytes, ...]
+    mails: tuple[bytes, ...] = ()
 
 
 class RunLive(Message, frozen=True, kw_only=True, tag="run.live"):

@@ -4,8 +4,11 @@ Pure over the index; nothing is written. Asked of the SubstrateActor they are an
 """
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias, assert_never, cast, overload
+
+import msgspec
 
 from substrate import asking, kept, layout, runlog
 from substrate.census import Kinds
@@ -66,6 +69,7 @@ READING = (
     ReadCensus,
 )
 """Questions that are answered at once, from what is visible."""
+_BRINGING = re.compile(rb'\{"seq":[0-9]+,"type":"(?:RunStarted|SignalReceived)"').match
 Value: TypeAlias = (
     InForce
     | tuple[Planned, ...]
@@ -139,7 +143,8 @@ def read_log(index: Index, question: ReadLog) -> LogPage | Refused:
     if not last:
         return Refused("no-run", f"there is no run {question.run}")
     grants = runlog.find_grants(index, question.run) or b""
-    return LogPage(question.run, events, last, grants)
+    mails = tuple(_brought(index, events, question.mails - sum(map(len, events)))) if question.mails else ()
+    return LogPage(question.run, events, last, grants, mails)
 
 
 def read_blob(index: Index, run: RunId, sha256: str, by: Principal) -> bytes | Refused:
@@ -211,6 +216,19 @@ def _kinds(words: str) -> Kinds:
 def starting(items: Iterable[Item]) -> dict[RunId, Entry]:
     """The first mail of each run that one is queued for."""
     return {item.queued.entry.run: item.queued.entry for item in items if item.queued.entry.starts}
+
+
+def _brought(index: Index, events: Iterable[bytes], room: int) -> Iterator[bytes]:
+    """The mails that these events bring to the run's code, those for which there is room; others are asked for."""
+    for raw in filter(_BRINGING, events):
+        match ev.decode(raw):
+            case ev.RunStarted(mail=mailed) | ev.SignalReceived(mail=ev.Mailed() as mailed, decision=msgspec.UNSET):
+                mail = index.read(layout.mail_path(mailed.arrival))
+                if mail is not None and len(mail) <= room:
+                    room -= len(mail)
+                    yield mail
+            case _:
+                pass
 
 
 def _arrival(index: Index, run: RunId, sha256: str) -> int | None:

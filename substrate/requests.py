@@ -310,11 +310,15 @@ Operation: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLog:
-    """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Value: ``LogPage``."""
+    """Stored events after a seq: as many as fit ``limit`` bytes, at least one. Value: ``LogPage``.
+
+    ``mails``: bytes of a page that may be filled up with the mails that its events bring to the run's code.
+    """
 
     run: RunId
     after: int = 0
     limit: int
+    mails: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +329,7 @@ class LogPage:
     events: tuple[bytes, ...]
     last: int
     grants: bytes = b""
+    mails: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,7 +143,9 @@ def _light(item: Item) -> int:
 
 def _weight(message: ToChild) -> int:
     match message:
-        case RunLog() | EventsCommitted():
+        case RunLog():
+            return _ENVELOPE + sum(map(len, message.events)) + sum(map(len, message.mails))
+        case EventsCommitted():
             return _ENVELOPE + sum(map(len, message.events))
         case BlobChunk():
             return _ENVELOPE + len(message.data)

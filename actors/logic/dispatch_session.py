@@ -194,7 +194,7 @@ def _feed(card: Card, page: LogPage, sent: int, credits_: int, turn: Turn) -> Ca
     end = max(page.last, card.seq)
     if not page.events:  # a page is asked for only where there is more
         raise LogUnreadable(card.id, sent, f"no event was found up to {end}")
-    turn.send(RunLog(run=card.id, events=page.events))
+    turn.send(RunLog(run=card.id, events=page.events, mails=page.mails))
     sent, credits_ = sent + len(page.events), credits_ - 1
     if sent < end:
         return _read_on(card, sent, credits_, turn)
@@ -209,4 +209,4 @@ def _read_on(card: Card, sent: int, credits_: int, turn: Turn) -> Card:
 
 
 def _read(run: RunId, after: int, turn: Turn) -> int:
-    return turn.ask(run, ReadLog(run=run, after=after, limit=turn.desk.limits.page))
+    return turn.ask(run, ReadLog(run=run, after=after, limit=turn.desk.limits.page, mails=turn.desk.limits.page))

@@ -100,7 +100,8 @@ def test_a_withheld_later_page_makes_the_actors_anew():
     first = ReadLog(run=RUN, after=0, limit=1)
     request = bench.requests.popleft()
     bench.tell(Outcome(request.correlation, bench.paper.submit(first)))
-    assert bench.asked == [ReadLog(run=RUN, after=1, limit=bench.limits.page)]
+    page = bench.limits.page
+    assert bench.asked == [ReadLog(run=RUN, after=1, limit=page, mails=page)]
     with pytest.raises(LogUnreadable, match="the disk is full"):
         bench.answer(Withheld("the disk is full"))
 

@@ -59,7 +59,8 @@ def test_run_start_goes_out_only_when_run_started_is_durable():
     bench.answer()
     assert bench.asked == []
     bench.flush()
-    assert bench.answer() == ReadLog(run=RUN, after=0, limit=bench.limits.page)
+    page = bench.limits.page
+    assert bench.answer() == ReadLog(run=RUN, after=0, limit=page, mails=page)
     assert bench.kinds() == ["GrantsUpdated", "RunStart", "RunLog", "RunLive"]
 
 

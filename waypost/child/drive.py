@@ -103,10 +103,13 @@ class Drive:
 
     # --- what happened ---------------------------------------------------------------------------------------------
 
-    def page(self, events: Iterable[ev.AnyEvent]) -> None:
-        """A page of the log arrived."""
+    def page(self, events: Iterable[ev.AnyEvent], mails: Iterable[bytes] = ()) -> None:
+        """A page of the log arrived, with mails that its events bring."""
+        first = not self._inbox and not self._seq
         self._inbox.extend(events)
-        self._effects.append(fx.Credit())
+        self._blobs.update((hashlib.sha256(mail).hexdigest(), mail) for mail in mails)
+        if not first or len(self._inbox) < self._last_seq:  # one that is all of the log is followed by none
+            self._effects.append(fx.Credit())
         self._pump()
 
     def live(self) -> None:

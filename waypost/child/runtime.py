@@ -190,7 +190,7 @@ class Runtime:
         drive = self._touch(run)
         match message:
             case RunLog():
-                drive.page(map(ev.decode, message.events))
+                drive.page(map(ev.decode, message.events), message.mails)
             case RunLive():
                 drive.live()
             case EventsCommitted():
