@@ -4,7 +4,7 @@ from substrate.messages import Claim, LogPage, QueueMail, ReadLog, TakeUp, Workf
 from substrate.questions import answer
 from waypost import Mail, Workflow, receive
 from waypost.child import effects as fx
-from waypost.child.drive import Drive
+from waypost.child.drive import Drive, Phase
 from waypost.child.loop import WorkflowLoop
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
@@ -97,3 +97,15 @@ def test_a_page_that_is_all_of_the_log_gives_no_credit() -> None:
     for half in (log.events[:1], log.events[1:]):
         halves.page(half, (MINE,))
         assert fx.Credit in kinds(halves)
+
+
+def test_a_log_that_grew_between_two_of_its_pages_is_taken_as_it_is() -> None:
+    """What comes to a run while its pages are under way is in the last of them, and no fault of the host."""
+    log = MemoryLog()
+    log.start(MINE)
+    drive = a_drive(log, 1)
+    drive.page(log.events, (MINE,))
+    log.append([ev.SignalAwaited(call=CallId("r1#1"), park="input", seen=1)])
+    drive.page(log.events[1:])
+    drive.live()
+    assert (drive.phase, drive.seq) == (Phase.LIVE, 2)
