@@ -9,7 +9,7 @@ from typing import Literal
 from actors.draining import Executing, Renewed
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
-from waypost.model.why import Deferred, Sentence
+from waypost.model.why import Sentence
 
 SYSEXITS = {
     64: "EX_USAGE",
@@ -95,7 +95,8 @@ class Description:
 
     ``code``: the reason for programs, where it is down: ``crash-looping``, ``host-fault``, ``storage-failed``,
     ``damaged``, ``code-changed``, or as opening was refused; where it is stopped and nobody wanted that,
-    ``recycle-failed``; where it runs and takes no new mail, ``disk-full``.
+    ``recycle-failed``; where it runs, ``disk-full`` (it takes no new mail) or
+    ``barred`` (no run begins, or goes on with a new process: grants or credentials are missing).
     ``since`` (ISO 8601): when it came into this state, as far as that is known.
     ``exited``: the last child that ended unasked.
     """
@@ -119,8 +120,6 @@ class Description:
     budget: Budget = Budget()
     why: Sentence = UNTOLD
     """What it waits for, and what follows then."""
-    deferred: tuple[Deferred, ...] = ()
-    """Runs that couldn't be given to a process, and are tried again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ FAILED = "recycle-failed"
 """Why a deployment is stopped that nobody has stopped, for programs."""
 FULL = "disk-full"
 """Why a deployment that runs takes no new mail, for programs."""
+BARRED = "barred"
+"""Why no run begins, or goes on with a new process, though that is there, for programs."""
 LATCH = "crash-looping"
 """Why a latched deployment is down, for programs."""
 
@@ -95,8 +97,7 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
         case Opening() | Raising() | Starting():
             return "starting", "", state.reason if isinstance(state, Opening) else ""
         case Running():
-            scarce = state.books.scarce
-            return "running", FULL if scarce else "", state.broken or scarce
+            return ("running", *_hindered(state))
         case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
             return _planned(state)
         case Evicting() | Counting() | BackingOff():
@@ -117,6 +118,16 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
             return _afterwards(state.then)
         case _:
             assert_never(state)
+
+
+def _hindered(state: Running) -> tuple[str, str]:
+    """What keeps it from what it is there for, where it runs."""
+    if state.books.scarce:
+        return FULL, state.broken or state.books.scarce
+    barred = state.books.barred
+    if barred is not None and barred.generation == state.books.generation:
+        return BARRED, state.broken or barred.why
+    return "", state.broken
 
 
 def _planned(state: Planned) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.credentials import Barred
 from actors.logic.supervisor_words import describe
 from substrate.messages import RunLine
 from waypost.host import source
@@ -13,9 +14,8 @@ from waypost.host.deployment_why import NO_HOST, all_told, blocks, sentence_of, 
 from waypost.host.explain import Situation, read
 from waypost.host.run_why import why
 from waypost.host.status import exit_of
-from waypost.model.ids import Deployment, run_id
+from waypost.model.ids import Deployment, Generation, run_id
 from waypost.model.waiting import Waiting
-from waypost.model.why import Deferred
 from waypost.testing.sayings import check
 from waypost.testing.supervision import (
     BACKING_OFF,
@@ -107,20 +107,20 @@ def test_a_full_disk_and_code_that_does_not_load_are_what_a_queued_run_waits_for
     assert (broken.waiting[0].kind, broken.command) == ("deployment", "waypost deploy orders.py")
 
 
-def test_a_run_that_the_barrier_has_put_off_says_what_is_missing() -> None:
-    """With what was tried, and when it is tried again; other runs of the deployment don't say so."""
-    missing = Deferred(
-        run=RUN,
-        kind="credentials",
-        what="`pass show github` failed",
-        since="2026-11-29T08:00:00.000Z",
-        until="2026-11-29T08:00:04.000Z",
-    )
-    which = replace(situation(RUNNING), deferred=(missing,))
+@pytest.mark.parametrize(
+    ("barred", "command"),
+    [
+        (Barred(Generation(3), "the credential github: its command failed"), "waypost credentials check"),
+        (Barred(Generation(3), "it isn't granted", (("pay", "bank"),)), "waypost grants set orders pay --secret bank"),
+    ],
+)
+def test_a_run_that_can_not_begin_for_want_of_a_right_or_a_secret_says_so(barred: Barred, command: str) -> None:
+    """With the command that settles it; and programs see it in the deployment's code."""
+    which = situation(replace(RUNNING, books=replace(BOOKS, barred=barred)))
     answer = why(read(RUN, ()), which)
-    assert [each.kind for each in answer.waiting] == ["credentials", "dispatch"]
-    assert (answer.until, answer.needed) == ("2026-11-29T08:00:04.000Z", False)
-    assert [each.kind for each in why(read(run_id(4, b"12345678"), ()), which).waiting] == ["dispatch"]
+    assert [each.kind for each in answer.waiting] == ["deployment", "dispatch"]
+    assert (answer.command, which.code) == (command, "barred")
+    assert barred.why in answer.waits_for
 
 
 def test_how_the_last_process_ended_is_told_where_none_runs() -> None:

@@ -12,7 +12,7 @@ from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.run import Absent, Driven, Ended, Parked, Paused, Run, evolve, ledger
-from waypost.model.why import Deferred, Sentence
+from waypost.model.why import Sentence
 
 CANCEL, PAUSE = "cancel", ""
 """No calls' identities."""
@@ -40,8 +40,6 @@ class Situation:
     """What its host was given to run, where it was given a file."""
     why: Sentence | None = None
     """Its supervisor's own sentence, where a host runs it."""
-    deferred: tuple[Deferred, ...] = ()
-    """Its runs that wait for what they may do, or are to be trusted with."""
     beside: bool = False
     """Whether a host runs here, and not this one."""
 

@@ -121,7 +121,6 @@ class Live:
                 limits=self._limits,
                 file="" if each.spec.file == each.spec.name else each.spec.file,
                 why=each.description.why,
-                deferred=each.description.deferred,
             )
             for each in self.deployed()
         )

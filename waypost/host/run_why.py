@@ -19,7 +19,7 @@ from waypost.model.ids import RunId
 from waypost.model.run import Absent, Driven, Ended, Ledger, ledger
 from waypost.model.times import stamp
 from waypost.model.waiting import Waiting, waiting_on
-from waypost.model.why import Deferred, Sentence, command
+from waypost.model.why import Sentence, command
 
 _REASON = 80
 _TITLE = 200
@@ -76,16 +76,15 @@ def waits(run: Told, situation: Situation, *, ahead: int = 0, queued: str = "") 
 def _waits(run: Told, situation: Situation, ahead: int, queued: str) -> Iterator[WaitingOn]:
     if isinstance(run.state, Ended):
         return
-    on, shown_as = sentence_of(situation), situation.code or situation.state
+    on, shown_as, begins = sentence_of(situation), situation.code or situation.state, isinstance(run.state, Absent)
+    # Where its process is there, what has begun may go on all the same.
+    hindered = situation.state != "running" or (begins and (situation.code or on.needed))
     if shown_as:
         on = replace(on, waits_for=f"its deployment, which is {shown_as} and waits for {on.waits_for}")
     if blocks(situation):
         yield _on("operator", f"its deployment is {shown_as or 'run by nobody'}", on)
-    elif isinstance(run.state, Absent | Driven) and (situation.state != "running" or on.needed or situation.code):
+    elif hindered and isinstance(run.state, Absent | Driven):
         yield _on("deployment", f"its deployment is {shown_as}", on)
-    for deferred in situation.deferred:
-        if deferred.run == run.run:
-            yield _deferred(deferred)
     if waits_its_turn(run, situation):
         yield _turn(run, ahead)
     for each in waiting_on(run.state):
@@ -96,17 +95,6 @@ def _waits(run: Told, situation: Situation, ahead: int, queued: str) -> Iterator
 
 def _on(kind: str, detail: str, sentence: Sentence, *, call: str | None = None) -> WaitingOn:
     return WaitingOn(kind=kind, detail=detail, call=call, **fields(sentence))
-
-
-def _deferred(deferred: Deferred) -> WaitingOn:
-    sentence = Sentence(
-        waits_for=f"its {deferred.kind}: {deferred.what}",
-        since=deferred.since,
-        until=deferred.until,
-        then="that is tried again, and the run goes on",
-        command=deferred.command,
-    )
-    return _on(deferred.kind, deferred.what, sentence)
 
 
 def _opened(wait: Waiting) -> str:

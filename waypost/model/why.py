@@ -6,9 +6,6 @@ state without. A command is one line that can be pasted; what it can't know is w
 
 import shlex
 from dataclasses import dataclass
-from typing import Literal
-
-from waypost.model.ids import RunId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,22 +24,6 @@ class Sentence:
     alternative: str = ""
     """Another command, where there is a choice."""
     needed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deferred:
-    """A run that couldn't begin or go on yet: what it needs isn't to be had (storage §5, the barrier).
-
-    ``kind``: ``grants`` or ``credentials``; ``what`` in words, with nothing secret in it. ``since``, ``until`` (the
-    next try): ISO 8601 UTC. ``command``: what would help.
-    """
-
-    run: RunId
-    kind: Literal["grants", "credentials"]
-    what: str
-    since: str
-    until: str
-    command: str = ""
 
 
 def command(*words: str, stdin: str = "") -> str:
