@@ -36,6 +36,7 @@ from actors.messages import (
     Peers,
     ProcessEnded,
     Role,
+    Send,
     Spawned,
     SpawnFailed,
     WakeAt,
@@ -150,6 +151,8 @@ class ChildProcessActor(Shell):
         """The decision, with bytes turned into what they say first."""
         if isinstance(message, ProcessEnded) and self._line is not None and self._line.witness is not None:
             message = replace(message, starved=self._line.witness.saw())
+        if isinstance(message, Send) and isinstance(message.payload, CredentialsUpdated):
+            self._mask = self._mask.learned(message.payload.materials)  # before it could print any of them
         if not isinstance(message, BytesCame):
             return advance(self._setup, state, message, now)
         effects: list[Any] = []  # the union of all effects; performed below by type
@@ -177,8 +180,6 @@ class ChildProcessActor(Shell):
         """Carry out one effect."""
         match effect:
             case Transmit():
-                if isinstance(effect.payload, CredentialsUpdated):
-                    self._mask = self._mask.learned(effect.payload.materials)
                 if self._line is not None:
                     self._line.wire.send(self._line.sender.seal(effect.payload), report=effect.report)
             case Submitted():

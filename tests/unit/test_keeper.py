@@ -29,7 +29,7 @@ from waypost.testing.keeping import (
 def states(bench: Bench) -> dict[str, str]:
     """How each credential stands, as an operator sees it."""
     (shown,) = replies(bench.take(Asked(99, ListCredentials())))
-    return {each.handle: each.state for each in shown}
+    return {each.handle: each.state for each in shown.credentials}
 
 
 # --- assembling ----------------------------------------------------------------------------------------------------
@@ -288,8 +288,11 @@ def test_trying_reads_all_and_keeps_nothing() -> None:
     bench.read({"github": "v1"})
     bench.take(Asked(5, TryCredentials()))
     effects = bench.read({"github": "v2", "db": Failed("no DB")})
-    ((found),) = replies(effects)
-    assert {each.handle: (each.state, each.why) for each in found} == {"github": ("ok", ""), "db": ("failing", "no DB")}
+    (found,) = replies(effects)
+    assert {each.handle: (each.state, each.why) for each in found.credentials} == {
+        "github": ("ok", ""),
+        "db": ("failing", "no DB"),
+    }
     assert supplies(effects) == []
     (answer,) = answers(bench.want(pay=("github",)))
     assert values(answer) == {"github": "v1"}
@@ -298,12 +301,13 @@ def test_trying_reads_all_and_keeps_nothing() -> None:
 
 def test_trying_where_there_is_nothing_is_answered_and_one_that_hangs_is_named() -> None:
     """In time, either way."""
-    assert replies(Bench(NOTHING).take(Asked(5, TryCredentials()))) == [()]
+    (nothing,) = replies(Bench(NOTHING).take(Asked(5, TryCredentials())))
+    assert nothing.credentials == ()
     bench = Bench()
     bench.take(Asked(5, TryCredentials()))
     bench.read({"github": "v1"})
-    ((found),) = replies(bench.wake(PATIENCE))
-    assert {each.handle: each.why for each in found} == {"github": "", "db": "it is still being read"}
+    (found,) = replies(bench.wake(PATIENCE))
+    assert {each.handle: each.why for each in found.credentials} == {"github": "", "db": "it is still being read"}
     assert replies(bench.read({"db": "late"})) == []
 
 

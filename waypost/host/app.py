@@ -28,6 +28,8 @@ from waypost.host import offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
+from waypost.host.credential_doors import CredentialDoors
+from waypost.host.credentials_file import read as read_credentials
 from waypost.host.crew import Ports
 from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.deploying import Means, deploy_all, keys
@@ -87,7 +89,7 @@ class Host:
     def start(cls, config: Config, disk: Disk | None = None) -> Self:
         """Take the data directory, start everything, and listen.
 
-        Raises HostError: DataDirectory and its children, HostRuns, Taken; BadKey.
+        Raises HostError: DataDirectory and its children, HostRuns, Taken, BadCredentials; BadKey.
         """
         sys.setswitchinterval(SWITCH)
         with ExitStack() as opened:
@@ -98,6 +100,7 @@ class Host:
             lay_out(data)
             end_leftovers(data)
             refuse_unfinished(data)
+            credentials = read_credentials(data.credentials)
             key, secret = keys(data)
             means = Means(
                 data=data,
@@ -126,6 +129,7 @@ class Host:
                 wires=wires,
                 limits=config.limits,
                 disk=disk or Disk(),
+                credentials=credentials,
                 observer=observer,
             )
             sinks = SinkActor.start(clock=clock)
@@ -148,7 +152,7 @@ class Host:
                 status=lambda: status,
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
-                more=Lookout(root, observer, config.limits, clock).routes(),
+                more=(*Lookout(root, observer, config.limits, clock).routes(), *CredentialDoors(root).routes()),
             )
             with cores.together():
                 server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()

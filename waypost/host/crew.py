@@ -13,6 +13,7 @@ from substrate.disk import Disk
 from substrate.keys import SigningKey
 from substrate.settings import Settings, message_ids
 from waypost.acting import Clock, Ref
+from waypost.host.credentials_file import NOTHING, Configured
 from waypost.host.datadir import DataDir
 from waypost.host.wires import Wires
 from waypost.model.declaration import Runs
@@ -33,6 +34,8 @@ class Ports:
     wires: Wires
     limits: Limits
     disk: Disk
+    credentials: Configured = NOTHING
+    """What ``credentials.toml`` said at the start."""
     observer: Observer = NOBODY
     """Whom timing marks are told."""
 
@@ -40,8 +43,10 @@ class Ports:
 class HostCrew:
     """One deployment's ``Crew``; called by its supervisor alone."""
 
-    def __init__(self, spec: DeploymentSpec, command: ChildCommand, ports: Ports, *, runs: Runs) -> None:
-        self._spec, self._command, self._ports = spec, command, ports
+    def __init__(
+        self, spec: DeploymentSpec, command: ChildCommand, ports: Ports, *, runs: Runs, keeper: Ref | None = None
+    ) -> None:
+        self._spec, self._command, self._ports, self._keeper = spec, command, ports, keeper
         self._runs: Runs = runs
 
     def substrate(self, parent: Ref, incarnation: int) -> Ref:
@@ -77,6 +82,7 @@ class HostCrew:
             incarnation=incarnation,
             limits=ports.limits,
             observer=ports.observer,
+            keeper=self._keeper,
         )
 
     def scheduler(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:

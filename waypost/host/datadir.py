@@ -78,6 +78,11 @@ class DataDir:
         return self.keys / "mail.key"
 
     @property
+    def credentials(self) -> Path:
+        """Where the secrets of deployments are; written by an operator, read by the host alone."""
+        return self.path / "credentials.toml"
+
+    @property
     def repos(self) -> Path:
         """One bare repository for each deployment."""
         return self.path / "repos"

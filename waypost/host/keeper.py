@@ -18,7 +18,7 @@ from waypost.host.keeper_states import Keeper
 from waypost.shell import Clock, Ref, Shell, tell
 
 log = logging.getLogger(__name__)
-NAME = "credentials"
+NAME = "keeper"
 
 
 class KeeperActor(Shell):

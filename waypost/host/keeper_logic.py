@@ -44,7 +44,7 @@ from waypost.host.keeper_states import (
     Trying,
 )
 from waypost.host.keeper_turn import Turn
-from waypost.host.keeper_words import shown, tried
+from waypost.host.keeper_words import everything, tried
 from waypost.host.providers import Failed, Had, Reading
 from waypost.model.times import Now
 
@@ -162,7 +162,7 @@ def _following(before: Entry, reading: Reading, wall: int) -> Entry:
 def _asked(turn: Turn, asked: Asked) -> None:
     match asked.body:
         case ListCredentials():
-            turn.effects.append(Reply(asked.token, shown(turn.state)))
+            turn.effects.append(Reply(asked.token, everything(turn.state)))
         case TryCredentials():
             _try(turn, asked.token)
         case Reload() if not isinstance(turn.state.reloading, Settled):
@@ -178,7 +178,7 @@ def _asked(turn: Turn, asked: Asked) -> None:
 def _try(turn: Turn, token: int) -> None:
     handles = tuple(turn.state.configured.credentials)
     if not handles:
-        turn.effects.append(Reply(token, ()))
+        turn.effects.append(Reply(token, everything(turn.state)))
         return
     turn.set(
         trying=(*turn.state.trying, Trying(token, frozenset(handles))),

@@ -17,12 +17,12 @@ from waypost.host.providers import Reading
 
 @dataclass(frozen=True, slots=True)
 class ListCredentials:
-    """Asked: each credential, and how its last reading went: a tuple of ``CredentialShown``."""
+    """Asked: each credential, how its last reading went, and the sources: ``CredentialsShown``."""
 
 
 @dataclass(frozen=True, slots=True)
 class TryCredentials:
-    """Asked: read each once more, and keep nothing of it. The answer is a tuple of ``CredentialShown``."""
+    """Asked: read each once more, and keep nothing of it. The answer is ``CredentialsShown``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from ipc.deliveries import handles_of
-from waypost.host.credential_answers import CredentialShown, SourceShown
+from waypost.host.credential_answers import CredentialShown, CredentialsShown, SourceShown
 from waypost.host.credentials_file import KINDS, Configured, Credential
 from waypost.host.keeper_states import Entry, Keeper, Kept, Missing, Stale, Trying, Unread
 from waypost.model.times import stamp
@@ -29,6 +29,11 @@ def sources(configured: Configured) -> tuple[SourceShown, ...]:
     )
 
 
+def everything(state: Keeper) -> CredentialsShown:
+    """Each credential, how its last reading went, and the sources."""
+    return CredentialsShown(credentials=shown(state), sources=sources(state.configured))
+
+
 def shown(state: Keeper) -> tuple[CredentialShown, ...]:
     """Each credential, and how its last reading went."""
     users = {name: handles_of(client.bindings) for name, client in state.clients.items()}
@@ -42,12 +47,13 @@ def shown(state: Keeper) -> tuple[CredentialShown, ...]:
     )
 
 
-def tried(state: Keeper, trying: Trying, wall: int) -> tuple[CredentialShown, ...]:
-    """Each credential, and how trying it went; ``wall``: Unix ms."""
-    return tuple(
+def tried(state: Keeper, trying: Trying, wall: int) -> CredentialsShown:
+    """Each credential, how trying it went, and the sources; ``wall``: Unix ms."""
+    found = tuple(
         attempt(credential, trying.found.get(handle, "it is still being read"), wall)
         for handle, credential in state.configured.credentials.items()
     )
+    return CredentialsShown(credentials=found, sources=sources(state.configured))
 
 
 def attempt(credential: Credential, why: str, wall: int) -> CredentialShown:

@@ -16,15 +16,18 @@ from actors.supervisor import SupervisorActor
 from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
+from waypost.host.credentials_file import FromEnvironment
 from waypost.host.crew import HostCrew, Ports
 from waypost.host.deployed import keep_whole
 from waypost.host.deploying import Means, deploy, materialised
 from waypost.host.describe import Described
 from waypost.host.errors import HostBroke, HostError
 from waypost.host.isolation import NONE, Isolation
+from waypost.host.keeper import KeeperActor
 from waypost.host.kin import kin
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import BusStarted, DeploymentStarted, Installed, RootMessage
+from waypost.host.providers import Surroundings
 from waypost.host.root_logic import advance
 from waypost.host.root_states import (
     Dismiss,
@@ -74,6 +77,7 @@ class HostActor(Shell):
         self._house = house
         self._code = {described.spec.name: described for described in house.described}
         self._started: list[Ref] = []
+        self._keeper: Ref | None = None
 
     def _decide(self, state: State, message: RootMessage, now: Now) -> Next[State]:
         return advance(self._setup, state, message, now)
@@ -82,6 +86,7 @@ class HostActor(Shell):
         """Start, end, tell."""
         match effect:
             case StartBus():
+                self._start_keeper()
                 ports = self._house.ports
                 bus = MailBusActor.start(
                     ports.data,
@@ -116,6 +121,17 @@ class HostActor(Shell):
             except pykka.Timeout:
                 log.error("%s failed to end in time", ref)  # noqa: TRY400 - the traceback is pykka's waiting
         self._house.give_up(HostBroke("the host's root has ended"))
+
+    def _start_keeper(self) -> None:
+        """Once, before any deployment: should it fail, the host ends."""
+        if self._keeper is not None:
+            return
+        house, data = self._house, self._house.ports.data
+        around = Surroundings(environment=house.environment, folder=data.path, mark=f"{kin(data)}credential")
+        self._keeper = KeeperActor.start(
+            data.credentials, house.ports.credentials, around, clock=house.ports.clock, parent=self.actor_ref
+        )
+        self._keep(self._keeper)
 
     def _start_deployment(self, effect: StartDeployment) -> None:
         ports, name = self._house.ports, effect.spec.name
@@ -162,12 +178,24 @@ class HostActor(Shell):
         command = ChildCommand(
             python=sys.executable,
             arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
-            environment=house.environment,
+            environment=self._without_secrets(code),
             output=output.write,
             mark=house.isolation.mark(kin(house.ports.data), house.users.get(name, 0)),
             prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
         )
-        return HostCrew(code.spec, command, house.ports, runs=code.runs)
+        return HostCrew(code.spec, command, house.ports, runs=code.runs, keeper=self._keeper)
+
+    def _without_secrets(self, code: Described) -> Mapping[str, str]:
+        """The host's environment without what is a secret: that goes to no child by this way."""
+        ways = (credential.way for credential in self._house.ports.credentials.credentials.values())
+        secret = {way.name for way in ways if isinstance(way, FromEnvironment)}
+        for name in sorted(secret.intersection(code.spec.env)):
+            log.warning(
+                "%s: env= lists %s, which credentials.toml has as a secret; its steps get it by waypost.secret() only",
+                code.spec.name,
+                name,
+            )
+        return {name: value for name, value in self._house.environment.items() if name not in secret}
 
     def _keep(self, *refs: Ref) -> None:
         self._started = [*(ref for ref in self._started if ref.is_alive()), *refs]

@@ -55,7 +55,8 @@ from waypost.model.times import Now
 BUS = "mail-bus"
 SUPERVISOR = "supervisor"
 COURIER = "courier"
-VITAL = frozenset({"clock", "wires"})
+KEEPER = "keeper"
+VITAL = frozenset({"clock", "wires", KEEPER})
 """Without these nothing goes on; what they held can't be made anew beside what still runs."""
 
 _DEADLINE = 1

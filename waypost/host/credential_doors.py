@@ -1,0 +1,93 @@
+"""The API's doors for credentials: how they are, whether they can be read, and the file anew. Never a value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pykka
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from waypost.acting import Ref
+from waypost.host.answers import Answer
+from waypost.host.api import in_thread
+from waypost.host.credential_answers import CredentialsReloaded, CredentialsShown, Delivered
+from waypost.host.errors import NotNow, Unanswered
+from waypost.host.keeper import KeeperActor
+from waypost.host.keeper_messages import ListCredentials, Reload, Reloaded, TryCredentials
+from waypost.host.keeping_errors import NoSuchDeployment
+from waypost.host.messages import Deployed, Deployments
+from waypost.shell import ActorBroken, request
+
+TIMEOUT = 40.0
+"""Seconds: longer than the keeper lets anybody wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialDoors:
+    """Asks the root and the keeper; called by threads of the API alone."""
+
+    root: Ref
+
+    def routes(self) -> Sequence[Route]:
+        """The doors."""
+        return (
+            Route("/v1/credentials", self._list, methods=["GET"]),
+            Route("/v1/credentials/check", self._check, methods=["POST"]),
+            Route("/v1/credentials/reload", self._reload, methods=["POST"]),
+        )
+
+    async def _list(self, _request: Request) -> Response:
+        return _json(await in_thread(self.shown))
+
+    async def _check(self, _request: Request) -> Response:
+        return _json(await in_thread(self.checked))
+
+    async def _reload(self, asked: Request) -> Response:
+        return _json(await in_thread(self.reloaded, asked.query_params.get("deployment", "")))
+
+    def shown(self) -> CredentialsShown:
+        """Each credential, and how its last reading went. Raises NotNow, Unanswered."""
+        found: CredentialsShown = _ask(self._keeper(), ListCredentials())
+        return found
+
+    def checked(self) -> CredentialsShown:
+        """Each credential, and whether it can be read now. Raises NotNow, Unanswered."""
+        found: CredentialsShown = _ask(self._keeper(), TryCredentials())
+        return found
+
+    def reloaded(self, name: str) -> CredentialsReloaded:
+        """Read all anew, and deliver it to this deployment, or to all that have a supervisor.
+
+        Raises BadCredentials, NoSuchDeployment, NotNow, Unanswered.
+        """
+        deployed: tuple[Deployed, ...] = _ask(self.root, Deployments())
+        named = [each for each in deployed if name in {"", each.spec.name}]
+        if name and not named:
+            raise NoSuchDeployment(name, tuple(each.spec.name for each in deployed))
+        supervisors = {str(each.spec.name): each.supervisor for each in named if each.supervisor is not None}
+        done: Reloaded = _ask(self._keeper(), Reload(supervisors))
+        # One without a supervisor is asleep, or being made anew: its next process asks for what holds then.
+        delivered = (Delivered(deployment=text, refused=why) for text, why in sorted(done.delivered.items()))
+        return CredentialsReloaded(credentials=done.credentials, delivered=tuple(delivered))
+
+    def _keeper(self) -> Ref:
+        keepers = pykka.ActorRegistry.get_by_class(KeeperActor)
+        if not keepers:
+            raise NotNow("the host is starting, or ending")
+        return keepers[0]
+
+
+def _ask(ref: Ref, body: object) -> Any:
+    try:
+        return request(ref, body, timeout=TIMEOUT)
+    except pykka.Timeout:
+        raise Unanswered(f"nothing within {TIMEOUT:g} s") from None
+    except (pykka.ActorDeadError, ActorBroken):
+        raise Unanswered("the part of the host that would answer has ended") from None
+
+
+def _json(answer: Answer) -> Response:
+    return Response(msgspec.json.encode(answer), media_type="application/json")
