@@ -58,7 +58,7 @@ def tick(view: View, operation: Tick, context: Context) -> Decided:  # noqa: PLR
     if operation.due != operation.last or operation.due == operation.after:
         return Refused("due", f"schedule {before.id} has no tick at {due} to be dealt with now")
     before = msgspec.structs.replace(before, last=due)
-    if _known(view, tick_id(before.id, operation.due), context):
+    if due in before.waiting or _known(view, tick_id(before.id, operation.due), context):
         return _moved(before, "repeated", f"schedule {before.id} was due at {due} before the clock went back")
     if before.waiting or _under_way(view, before, context):
         return _overlapping(view, schedule, before, operation.due, context)

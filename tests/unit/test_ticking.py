@@ -175,6 +175,16 @@ def test_after_the_clock_went_back_a_tick_that_had_its_mail_gets_no_other_one():
     assert tick(desk, 6).fate == "sent"
 
 
+def test_a_tick_that_waits_and_comes_again_waits_once():
+    """The clock went back while it waited: it has no mail yet by which it could be known."""
+    desk = scheduled("queue")
+    taken_up(desk, tick(desk, 1))
+    tick(desk, 5)
+    desk.must(Tick(schedule="daily", after=at(5), last=at(4)))
+    assert tick(desk, 5).fate == "repeated"
+    assert stood(desk).waiting == (stamp(at(5)),)
+
+
 def test_a_rejected_ticks_mail_is_known_too():
     """Once accepted is once accepted."""
     desk = scheduled()
@@ -225,9 +235,10 @@ def test_only_so_many_ticks_wait():
     """A run that never ends mustn't grow the file for ever; what is left out is recorded."""
     desk = scheduled("queue")
     taken_up(desk, tick(desk, 1))
-    for minute in range(2, MOST_WAITING + 2):
-        assert tick(desk, minute).fate == "waiting"
-    assert tick(desk, MOST_WAITING + 2).fate == "skipped"
+    for minute in range(2, MOST_WAITING + 3):
+        desk.wall = at(minute)
+        ticked = desk.must(Tick(schedule="daily", after=stood(desk).reached, last=at(minute), due=at(minute)))
+        assert ticked.fate == ("waiting" if minute < MOST_WAITING + 2 else "skipped")
     assert len(stood(desk).waiting) == MOST_WAITING
 
 

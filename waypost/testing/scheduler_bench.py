@@ -1,16 +1,21 @@
 """A scheduler at work, without actors or clock: its decision over the substrate's real rules, one message at a time."""
 
 from collections import deque
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from actors.effects import Ask
 from actors.logic.scheduler import State, Unopened, advance
 from actors.logic.scheduler_ticks import Warn
 from actors.messages import WakeAt
+from substrate import layout
 from substrate.messages import (
     Append,
     BeginGeneration,
     Claim,
+    Deploy,
     Done,
     Enqueue,
     Outcome,
@@ -18,18 +23,26 @@ from substrate.messages import (
     ReadSchedules,
     Start,
     TakeUp,
+    Ticked,
     WorkflowProcess,
 )
+from substrate.ticking import decode
 from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.code import deployed, tree_hash
+from waypost.model.declaration import Declared
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import DEFAULT, Limits
+from waypost.model.schedule import Schedule, tick_of
 from waypost.model.times import Now
 from waypost.testing.clock import START as MORNING
+from waypost.testing.desk import ADDRESS
 from waypost.testing.paper import Paper
 
 HASH = "a" * 64
 START = Start(definition=HASH, code=HASH, python="3.11", waypost="0", mail_to=())
 HOUR = 3_600_000
+CODE = {"flow.py": b"x = 1\n"}
 
 
 class TimeBench:
@@ -71,6 +84,37 @@ class TimeBench:
             self.tell(message)
         question = self.looks.popleft()
         self.tell(Outcome(question.correlation, self.paper.submit(question.what) if result is None else result))
+
+    def deploy(self, *schedules: Schedule) -> None:
+        """Code that declares these schedules is what runs from now on; a host starts with it, and its scheduler."""
+        declared = Declared(name="expenses", address=ADDRESS, schedules=schedules)
+        self.do(Deploy(record=deployed(CODE, root="", module="flow", declared=declared), files=CODE))
+        self.open()
+
+    def ticked(self, schedule: str) -> Ticked:
+        """How far a schedule has come."""
+        return decode(self.paper.index.read(layout.schedule_path(schedule)) or b"")
+
+    def take_up(self, arrival: int) -> RunId:
+        """The mail begins its run, and the scheduler hears of it."""
+        self.do(Claim(arrival))
+        run: RunId = self.do(TakeUp(arrival=arrival, start=replace(START, code=tree_hash(CODE)))).value
+        self.stream()
+        return run
+
+    def end(self, run: RunId) -> None:
+        """The run completes, and the scheduler hears of it."""
+        ledger = fold.ledger(self.paper.index.known(run).run)
+        cancelled = ledger is not None and ledger.cancel is not None
+        done = ev.RunCancelled() if cancelled else ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1")))
+        self.do(Append(by=WorkflowProcess(Generation(1)), run=run, events=(done,)))
+        self.stream()
+
+    def sent(self) -> list[int]:
+        """The ticks that have a mail, in the order of arrival: minutes after the morning."""
+        entries = (each.queued.entry for each in self.paper.index.queue.values())
+        found = [tick_of(entry.id) for entry in entries]
+        return [(round(tick.due.timestamp() * 1000) - MORNING) // 60_000 for tick in found if tick is not None]
 
     def plan(self) -> None:
         """Answer what it asked about schedules; every fact up to then has been told before."""
