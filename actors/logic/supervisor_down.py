@@ -5,7 +5,7 @@ The codes are those of ``Description.code``; one that isn't known here leads to 
 
 from waypost.model.why import Sentence, command
 
-_ANEW = "it is tried again when the host was ended (Ctrl-C) and is started again"
+_ANEW = "it is tried again by the next start of the host, when that was ended (Ctrl-C)"
 _WHAT_HELPS = {
     "damaged": ("somebody to restore its repository, which is damaged", "fsck", "run"),
     "rolled-back": (
@@ -17,7 +17,7 @@ _WHAT_HELPS = {
     "newer-format": ("a Waypost that can read its repository", "run"),
     "unreadable": ("somebody to let its repository be read", "run", "fsck"),
     "code-changed": ("its folder of code to be made anew", "run"),
-    "host-fault": ("somebody to look into the host's log: parts of it failed again and again", "run"),
+    "host-fault": ("somebody to look into the host's log, as parts of it failed again and again", "run"),
 }
 """By code: whom or what it waits for, and the verbs that help; ``run`` is the host's, the others are about it alone."""
 
@@ -28,7 +28,7 @@ def down(name: str, code: str, message: str, since: str, *, mailed: bool) -> Sen
     line, other, *_ = (*(command(verb, *(() if verb == "run" else (name,))) for verb in verbs), "")
     mail = "mail is accepted meanwhile" if mailed else "mail is withheld meanwhile, and its senders try again"
     return Sentence(
-        waits_for=f"{what}: {message}",
+        waits_for=f"{what} ({message})",
         since=since,
         then=f"{_ANEW}; nothing is lost, and {mail}",
         command=line,
@@ -40,7 +40,7 @@ def down(name: str, code: str, message: str, since: str, *, mailed: bool) -> Sen
 def recycle_failed(name: str, reason: str, since: str) -> Sentence:
     """It was to have a fresh process, and that didn't come up."""
     return Sentence(
-        waits_for=f"somebody to see to its fresh process: {reason}",
+        waits_for=f"somebody to see to its fresh process ({reason})",
         since=since,
         then=f"another one is tried; until `waypost resume {name}` nothing runs, and mail is withheld",
         command=command("resume", name),

@@ -48,8 +48,6 @@ from waypost.model.grants import RUN
 from waypost.model.times import stamp
 from waypost.model.why import Sentence, command
 
-ON = "what was accepted and what was begun goes on"
-
 
 def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states
     """The sentence for this state."""
@@ -95,15 +93,15 @@ def _starting(setup: Setup, state: Idle | Opening | Raising | Starting) -> Sente
     since, next_ = _since(state), "a process is started"
     match state:
         case Idle():
-            return Sentence(waits_for="its turn: the host is starting", since=since, then="its repository is opened")
+            return Sentence(waits_for="its turn, as the host is starting", since=since, then="its repository is opened")
         case Opening(reason=reason) if reason:
-            again = "it is tried again every moment, and goes on by itself once there is space: free some"
-            return Sentence(waits_for=f"space on its disk: {reason}", since=since, then=again)
+            again = "it goes on by itself, as it is tried every moment: free some"
+            return Sentence(waits_for=f"space on its disk ({reason})", since=since, then=again)
         case Opening():
             what = "its repository to be opened and what a crash left to be put in order"
             return Sentence(waits_for=what, since=since, then=f"mail is taken in, and {next_}")
         case Raising():
-            what = "its disk: that another process begins is being written"
+            what = "its disk to record that another process begins"
             return Sentence(waits_for=what, since=since, then=next_)
         case Starting():
             what = f"its process, of generation {state.books.generation}, to load its code and say that it is ready"
@@ -117,15 +115,15 @@ def _running(setup: Setup, state: Running) -> Sentence:
     since = _since(state)
     if state.broken:
         return Sentence(
-            waits_for=f"code that can be loaded: {state.broken}",
+            waits_for=f"code that can be loaded ({state.broken})",
             since=since,
-            then="a run that should go on is paused meanwhile, and `waypost resume RUN` lets it, with other code",
+            then="its runs go on; one that should go on meanwhile is paused, until `waypost resume RUN`",
             command=command("deploy", _file(setup)),
             needed=True,
         )
     if state.books.scarce:
-        then = "it takes in mail and begins runs again, by itself; what has begun goes on meanwhile"
-        return Sentence(waits_for=f"space on its disk: {state.books.scarce}; free some", since=since, then=then)
+        then = "it takes in mail and begins runs again, by itself: free some; what has begun goes on meanwhile"
+        return Sentence(waits_for=f"space on its disk ({state.books.scarce})", since=since, then=then)
     barred = state.books.barred
     if barred is not None and barred.generation == state.books.generation:
         return _barred(setup.spec.name, barred, since)
@@ -158,13 +156,13 @@ def _draining(setup: Setup, state: Draining | Retiring | Shelving) -> Sentence:
     off = command("resume", name)
     match state:
         case Shelving():
-            return Sentence(waits_for="its disk: that it is held is being written", since=since, then=held)
+            return Sentence(waits_for="its disk to record that it is held", since=since, then=held)
         case Retiring(resting=resting):
             rest = f"{_named(state.executing, state.more)}{f', and {resting} that rest' if resting else ''}"
-            what = f"every run to end, before it is out of service: {rest}" if rest else "every run to end"
+            what = f"every run to end ({rest})" if rest else "every run to end"
             return Sentence(waits_for=what, since=since, then=f"{held}; that command also calls it off", command=off)
         case Draining():
-            what = f"what executes to come to rest: {_named(state.executing or (), state.more)}".removesuffix(": ")
+            what = f"what executes to come to rest ({_named(state.executing or (), state.more)})".removesuffix(" ()")
             until = "" if state.over is None else stamp(state.over)
         case _:
             assert_never(state)
@@ -186,7 +184,7 @@ def _recycling(setup: Setup, state: Superseding | Bereft | Replacing | Succeedin
     why = f"({state.goal.origin}: {state.goal.reason})"
     match state:
         case Superseding() | Bereft():
-            what = f"its disk: that a fresh process begins is being written {why}"
+            what = f"its disk to record that a fresh process begins {why}"
             return Sentence(waits_for=what, since=since, then="the fresh process is started")
         case Replacing():
             until = _later(state, limits.kill_grace)
@@ -208,17 +206,17 @@ def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff) -> Sente
     match state:
         case Evicting():
             until = _later(state, setup.limits.kill_grace)
-            what = f"its process to end, as it has to: {state.reason}"
+            what = f"its process to end, as it has to ({state.reason})"
             return Sentence(waits_for=what, since=since, until=until, then="another one follows, after a pause")
         case Counting():
-            what = f"its disk: against which runs the end of its process counts is being written ({state.reason})"
+            what = f"its disk to record against which runs the end of its process counts ({state.reason})"
             return Sentence(waits_for=what, since=since, then="another process follows, after a pause")
         case BackingOff():
             more = left(state.books.crashes, setup.limits)
-            ends = "once more" if more == 1 else f"{more} times more"
-            then = f"another process is started, and its runs go on; if it ends like this {ends}, that is the last one"
+            ends = "one more end" if more == 1 else f"{more} more ends"
+            then = f"another process is started, and its runs go on; after {ends} like this, none is"
             return Sentence(
-                waits_for=f"a pause to be over, since its last process ended: {state.reason}",
+                waits_for=f"the end of a pause, as its last process ended ({state.reason})",
                 since=since,
                 until=stamp(state.until),
                 then=then,
@@ -231,19 +229,19 @@ def _latched(setup: Setup, state: Latching | CrashLooping | Resetting) -> Senten
     name, since = setup.spec.name, _since(state)
     match state:
         case Latching():
-            what = f"its disk: that no process follows any more is being written ({state.detail})"
+            what = f"its disk to record that no process follows any more ({state.detail})"
             then = f"mail is accepted, and nothing runs until `waypost reset {name}`"
             return Sentence(waits_for=what, since=since, then=then)
         case CrashLooping(latch=latch):
             return Sentence(
-                waits_for=f"somebody to mend what ends its process, and to reset it: {latch.detail}",
+                waits_for=f"somebody to mend what ends its process, and to reset it ({latch.detail})",
                 since=latch.at,
-                then=f"it has a process again, and {ON} where it was; mail is accepted meanwhile",
+                then="it has a process again, and goes on where it was; mail is accepted meanwhile",
                 command=command("reset", name),
                 needed=True,
             )
         case Resetting():
-            what = "its disk: that it was reset is being written"
+            what = "its disk to record that it was reset"
             return Sentence(waits_for=what, since=since, then="a process is started")
         case _:
             assert_never(state)
@@ -251,12 +249,12 @@ def _latched(setup: Setup, state: Latching | CrashLooping | Resetting) -> Senten
 
 def _held(setup: Setup, state: Held | Lifting) -> Sentence:
     if isinstance(state, Lifting):
-        what = "its disk: that it goes on is being written"
+        what = "its disk to record that it goes on"
         return Sentence(waits_for=what, since=_since(state), then="everything is begun anew, and its runs go on")
     return Sentence(
-        waits_for=f"somebody to let it go on: it is held after {state.why}",
+        waits_for=f"somebody to let it go on (held after {state.why})",
         since=stamp(state.books.held) if state.books.held else "",
-        then=f"what would go out is listed first, and then {ON}; mail is accepted meanwhile",
+        then="it says what would go out, asks, and goes on where it was; mail is accepted meanwhile",
         command=command("resume", setup.spec.name),
         needed=True,
     )
@@ -267,7 +265,7 @@ def _held(setup: Setup, state: Held | Lifting) -> Sentence:
 
 def _ending(setup: Setup, state: Ending) -> Sentence:
     since, until = _since(state), _later(state, setup.limits.stop_deadline * len(WHOLE))
-    what = f"its parts to end in order; the next is its {state.left[0]}"
+    what = "its parts to end, one after the other"
     match state.then:
         case Again(reason=reason):
             then = f"all of them are made anew, from what is on disk ({reason})"
@@ -287,9 +285,9 @@ def _stopped(setup: Setup, state: Stopped) -> Sentence:
     if state.reason:
         return recycle_failed(setup.spec.name, state.reason, _since(state))
     return Sentence(
-        waits_for="a host: this one ends, or puts other code in its place",
+        waits_for="a host, as this one ends, or puts other code in its place",
         since=_since(state),
-        then=f"{ON} where it was",
+        then="it goes on where it was",
         command=command("run"),
         needed=True,
     )

@@ -29,23 +29,23 @@ def sentence_of(situation: Situation) -> Sentence:
     match situation.code or situation.state:
         case "unreadable":
             return Sentence(
-                waits_for=f"somebody to see to its repository: {situation.reason}",
+                waits_for=f"somebody to see to its repository ({situation.reason})",
                 then="a host can start it again; mail for it is withheld meanwhile",
                 command=command("fsck", name),
                 alternative=run,
                 needed=True,
             )
         case "held":
-            what = "a host, and then somebody to let it go on: it is held"
+            what = "a host, and then somebody to let it go on, as it is held"
             then = f"`waypost resume {name}` lists what would go out, and lets it go on"
         case "crash-looping":
-            what = f"a host, and then somebody to reset it: {situation.reason}"
+            what = f"a host, and then somebody to reset it ({situation.reason})"
             then = f"`waypost reset {name}` lets it have a process again, when the reason is mended"
         case _ if situation.beside:
-            what = "a host that runs it: the one that runs here doesn't"
+            what = "a host that runs it, as the one that runs here doesn't"
             then = "started again without a file, it runs all that is deployed; end the one that runs first (Ctrl-C)"
         case _:
-            what = "a host: no host runs it"
+            what = "a host, as no host runs it"
             then = "it goes on where it was; mail that is sent meanwhile is kept, and taken in then"
     return Sentence(waits_for=what, then=then, since=situation.since, command=run, needed=True)
 

@@ -108,7 +108,7 @@ def _turn(run: Told, ahead: int) -> WaitingOn:
     others = f"; up to {ahead} {'other goes' if ahead == 1 else 'others go'} first" if ahead else ""
     what = f"it is resumed alone, after {len(run.exits)} unexpected exits{_exits(run)}{others}"
     sentence = Sentence(
-        waits_for=f"its turn: {what}",
+        waits_for=f"its turn ({what})",
         since=run.exits[-1].at,
         then="it goes on; if its process ends once more over it, it is set aside",
     )
@@ -144,7 +144,7 @@ def _by_itself(
     """What it waits for, and what follows, where the host alone lets it go on."""
     match kind:
         case "dispatch":
-            return "its turn: its mail is on disk, and is taken up next", "the run begins"
+            return "its turn, as its mail is on disk and is taken up next", "the run begins"
         case "child":
             return "its code, between two steps", "its next step begins, or it ends"
         case "step":
@@ -153,10 +153,10 @@ def _by_itself(
         case "timer":
             return "its timer", "the run goes on"
         case "retry":
-            return f"a pause to be over: {detail}", f"it is tried again{shut_off(detail, situation.isolation)}"
+            return f"the end of a pause ({detail})", f"it is tried again{shut_off(detail, situation.isolation)}"
         case "cancel":
             grace = f"{situation.limits.cancel_grace:g} s after its code was told so, the host ends it"
-            return f"its code to clean up: {detail}", f"the run ends as cancelled; {grace}"
+            return f"its code to clean up ({detail})", f"the run ends as cancelled; {grace}"
         case _:
             assert_never(kind)
 
@@ -167,7 +167,7 @@ def _from_outside(wait: Waiting, detail: str, run: Told, situation: Situation) -
         case "approval":
             line, other = _verdict(wait, run)
             then = f"the run goes on with it{late}"
-            return Sentence(waits_for=f"a decision: {detail}", then=then, command=line, alternative=other)
+            return Sentence(waits_for=_asked(wait, run, detail), then=then, command=line, alternative=other)
         case "signal":
             line = command("signal", run.run, wait.detail, stdin="payload.json")
             then = f"the run goes on with its payload, a JSON value{late}"
@@ -184,14 +184,14 @@ def _from_somebody(
     resume = command("resume", run.run)
     if kind == "code":
         return Sentence(
-            waits_for=f"code that goes on where it was: {detail}",
+            waits_for=f"code that goes on where it was ({detail})",
             then=f"`{resume}` lets it",
             command=command("deploy", situation.file or "FILE"),
             alternative=resume,
             needed=True,
         )
     return Sentence(
-        waits_for=f"somebody to let it go on: {detail}",
+        waits_for=f"somebody to let it go on ({detail})",
         then="the run goes on where it was",
         command=resume,
         alternative=command("cancel", run.run, "--reason", kind) if kind == "poison" else "",
@@ -215,6 +215,15 @@ def _verdict(wait: Waiting, run: Told) -> tuple[str, str]:
     several = known is not None and sum(each.park == "approval" for each in known.waits.values()) > 1
     call = ("--call", wait.call) if several and wait.call is not None else ()
     return command("approve", run.run, *call), command("reject", run.run, *call)
+
+
+def _asked(wait: Waiting, run: Told, detail: str) -> str:
+    known = _ledger(run)
+    asked = None if known is None or wait.call is None else known.waits.get(wait.call)
+    if asked is None:
+        return f"a decision ({detail})"
+    who = " or ".join(printable(each, _REASON) for each in asked.who[:3]) + (", …" if len(asked.who) > 3 else "")  # noqa: PLR2004 - enough to know whom to ask
+    return f"a decision of {who} ({printable(asked.title, _TITLE)})"
 
 
 def _ledger(run: Told) -> Ledger | None:
