@@ -16,7 +16,8 @@ from substrate.errors import Damaged, NoSuchRun
 from substrate.folder import Folder
 from substrate.keys import PublicKey
 from substrate.listing import list_runs, told_line
-from substrate.messages import Approval, Kept, Latch, LogPage, ReadHold, ReadRejected, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, Latch, LogPage, Planned, ReadHold, ReadRejected, RejectedPage, RunLine
+from substrate.questions import read_schedules
 from substrate.readview import ReadView, open_readonly
 from substrate.rules.code import code_of
 from substrate.runlog import Known
@@ -153,6 +154,10 @@ class Reader:
             return None if raw is None else decode_deployed(raw)
         except Invalid as bad:
             raise Damaged(layout.DEPLOYED, bad.message) from None
+
+    def schedules(self) -> tuple[Planned, ...]:
+        """The cron schedules of what it runs, and how far each has come."""
+        return read_schedules(self._view)
 
     def code(self, tree: str) -> dict[str, bytes]:
         """The files of a tree of code, by their paths in it; none where it isn't there."""

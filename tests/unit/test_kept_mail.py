@@ -9,11 +9,13 @@ from substrate.messages import (
     Enqueue,
     Kept,
     LogPage,
+    Planned,
     ReadApprovals,
     ReadHold,
     ReadLog,
     ReadRejected,
     ReadRuns,
+    ReadSchedules,
     Reject,
     RejectedPage,
     RunLine,
@@ -56,6 +58,10 @@ class Desks:
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """From its buckets."""
         return answer(self.desks[deployment].index, ReadRejected(cursor=cursor, limit=3))
+
+    def schedules(self, deployment: str) -> tuple[Planned, ...]:
+        """From its files."""
+        return answer(self.desks[deployment].index, ReadSchedules())
 
 
 def desk(*, held: int = 0, refused: int = 0, taken: int = 0) -> Desk:

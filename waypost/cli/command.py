@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from waypost.cli.commands_looking import app
+from waypost.cli.commands_grants import app
 from waypost.cli.output import complain, err
 from waypost.host.exits import Exit, exit_for
 from waypost.model.errors import WaypostError

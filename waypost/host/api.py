@@ -7,6 +7,7 @@ kernel says of the peer, never what the request says.
 
 import functools
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -131,6 +132,7 @@ class Api:
                 Route("/v1/approvals/follow", self.follow, methods=["GET"]),
                 _route("/v1/queue/hold", self.on_hold),
                 _route("/v1/queue/rejected", self.rejected),
+                _route("/v1/schedules", self.schedules),
                 _route("/v1/queue/hold/{mail:path}/release", self.release, "POST"),
                 _route("/v1/queue/hold/{mail:path}/reject", self.reject, "POST"),
                 _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
@@ -212,6 +214,15 @@ class Api:
     async def rejected(self, _request: Request) -> Answer:
         """Mails that were rejected after they had been accepted."""
         return await in_thread(queued.rejected, self._live.everything())
+
+    async def schedules(self, request: Request) -> Answer:
+        """Cron schedules; ``?deployment=`` those of one, ``?count=`` so many ticks of each."""
+        from waypost.host import schedules  # it loads the calendar; a host without schedules has no use for it
+
+        count = min(_number(request, "count", 1), schedules.MOST)
+        name = request.query_params.get("deployment")
+        ask = functools.partial(schedules.listed, name=name, count=count)
+        return await in_thread(ask, self._live.everything(), time.time_ns() // 1_000_000)
 
     async def verify(self, _request: Request) -> Answer:
         """Check every repository."""

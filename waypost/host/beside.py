@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
-from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
 from waypost.host.errors import NotNow
 from waypost.host.explain import Situation
 from waypost.host.offline import Offline
@@ -50,6 +50,10 @@ class Beside:
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """Mails that were rejected, a page."""
         return self._ask(deployment, lambda source: source.rejected(deployment, cursor))
+
+    def schedules(self, deployment: str) -> tuple[Planned, ...]:
+        """The cron schedules of a deployment."""
+        return self._ask(deployment, lambda source: source.schedules(deployment))
 
     def _ask(self, deployment: str, question: Callable[[Source], A]) -> A:
         if deployment in self._by_name:

@@ -22,12 +22,14 @@ from substrate.messages import (
     Kept,
     LogPage,
     Operation,
+    Planned,
     Question,
     ReadApprovals,
     ReadHold,
     ReadLog,
     ReadRejected,
     ReadRuns,
+    ReadSchedules,
     ReadSealed,
     Refused,
     RejectedPage,
@@ -186,6 +188,11 @@ class Live:
         """Mails that were rejected, a page."""
         page: RejectedPage = self._forward(deployment, ReadRejected(cursor=cursor))
         return page
+
+    def schedules(self, deployment: str) -> tuple[Planned, ...]:
+        """The cron schedules of a deployment."""
+        found: tuple[Planned, ...] = self._forward(deployment, ReadSchedules())
+        return found
 
     # --- writing -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from substrate.errors import BadKey, NoSuchRun, SubstrateError, Unreadable
 from substrate.heads import read_note
 from substrate.keys import PublicKey, SigningKey
-from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
 from substrate.reader import Reader
 from substrate.receipt import Claim, Receipt, issue
 from substrate.verify import Expected, by_note, by_receipt, verify
@@ -56,6 +56,10 @@ class Offline:
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """Mails that were rejected, a page."""
         return self._reader(deployment).rejected(cursor)
+
+    def schedules(self, deployment: str) -> tuple[Planned, ...]:
+        """The cron schedules of a deployment."""
+        return self._reader(deployment).schedules()
 
     def _situation(self, name: str) -> Situation:
         try:

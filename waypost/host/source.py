@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from substrate.messages import Approval, Kept, LogPage, RejectedPage, RunLine
+from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
 from waypost.host import explain, run_why
 from waypost.host.answers import (
     ApprovalShown,
@@ -62,6 +62,10 @@ class Source(Protocol):
 
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """Mails of a deployment that were rejected within the horizon, a page from where the one before ended."""
+        ...
+
+    def schedules(self, deployment: str) -> tuple[Planned, ...]:
+        """The cron schedules of a deployment, in the order declared, and how far each has come."""
         ...
 
 

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from waypost.model.errors import Invalid
 
+SECOND: Final = timedelta(seconds=1)
 _PACKAGE: Final = "tzdata"
 _NO_PLACE: Final = frozenset({"Factory"})
 """Names in the list that stand for "nobody has said where"."""
