@@ -29,10 +29,14 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, Generation, RunId, parse_run_id
+from waypost.model.schedule import schedule, tick_of
+from waypost.model.times import stamp, unstamp
 from waypost.testing import cases
+from waypost.testing.clock import START
 from waypost.testing.dispatch_bench import BOSS, RUN, Bench, receiving, started, step
 from waypost.testing.scheduler_bench import HOUR, TimeBench, timer
 
+MINUTE = 60_000
 CHILD = WorkflowProcess(Generation(1))
 ASK = CallId("r1#3")
 YES = ev.Decision(approved=True, by="bob", via="cli")
@@ -220,6 +224,54 @@ def _no_catching_up() -> None:
     bench.wake()
     assert [name for _run, name in bench.fired()] == ["r1#1", "r1#2"]
     assert len(bench.wakes) == 1
+    bench = TimeBench(runs=0)  # a schedule of each minute, stopped for ten
+    bench.deploy(schedule("* * * * *", name="tick"))
+    bench.at(10 * MINUTE)
+    bench.wake()
+    assert len(bench.requests) == 1
+    bench.answer()
+    assert (bench.sent(), len(bench.requests)) == ([10], 0)
+
+
+def _one_tick_of_two_hosts() -> None:
+    benches = TimeBench(runs=0), TimeBench(runs=0)
+    benches[0].deploy(schedule("* * * * *", name="tick"))
+    benches[1].paper = benches[0].paper
+    benches[1].open()
+    benches[0].at(MINUTE)
+    for bench in benches:
+        bench.wake()
+    for bench in benches:
+        while bench.requests or bench.questions:
+            bench.plan()
+            bench.answer() if bench.requests else None
+    assert benches[0].sent() == [1]
+
+
+def _gap_and_fold() -> None:
+    gap, fold_ = "2027-03-28T01:00:00.000Z", "2027-10-31T00:30:00.000Z"  # half past two in Berlin: never, and twice
+    usual = schedule("30 2 * * *", tz="Europe/Berlin", name="night")
+    other = schedule("30 2 * * *", tz="Europe/Berlin", name="night", gap="skip", repeat="both")
+    for one, first, second in ((usual, [gap], [fold_]), (other, [], [fold_, "2027-10-31T01:30:00.000Z"])):
+        for day, expected in (("2027-03-27T12:00:00.000Z", first), ("2027-10-30T12:00:00.000Z", second)):
+            bench, noon = TimeBench(runs=0), unstamp(day)
+            bench.at(noon - START)
+            bench.deploy(one)
+            for hour in range(2, 49):  # each half an hour of the night and the day
+                bench.at(noon - START + hour * HOUR // 2)
+                for wake in tuple(bench.wakes):
+                    bench.tell(wake.message)
+                while bench.requests:
+                    bench.answer()
+                for arrival in tuple(bench.paper.index.queue):
+                    bench.end(bench.take_up(arrival))
+            ticks = [
+                tick_of(event.mail.id)
+                for run in bench.paper.runs()
+                for event in bench.paper.log(run)[:1]
+                if isinstance(event, ev.RunStarted)
+            ]
+            assert [stamp(round(tick.due.timestamp() * 1000)) for tick in ticks if tick is not None] == expected
 
 
 def _adopted() -> None:
@@ -363,6 +415,8 @@ HERE: dict[str, Callable[[], None]] = {
     "timer cancelled at the deadline": _cancel_races,
     "wall clock back over the deadline": _clock_back,
     "missed ticks after process suspension (SIGSTOP)": _no_catching_up,
+    "two schedulers": _one_tick_of_two_hosts,
+    "cron in DST gap / fold": _gap_and_fold,
     "step retried after crash": _adopted,
     "zombie run": _found_again,
     "two terminal events": _locked,
@@ -375,8 +429,6 @@ ELSEWHERE = {
     "error type that must not be retried": CHILD_SIDE,
     "changed code, order only": CHILD_SIDE,
     "random/time in the body": CHILD_SIDE,
-    "two schedulers": "cron comes with a later issue; a second host is refused by the data directory's lock",
-    "cron in DST gap / fold": "cron comes with a later issue",
     "event bytes changed / event deleted": "what is on disk is the substrate's to check",
     "history 100,000 events": "a benchmark, not a timed test",
 }
