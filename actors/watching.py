@@ -31,9 +31,10 @@ class Turned:
 class Asking:
     """To a watcher of ``ATTENDED``: it is told of this deployment's events from now on; what was before, it may ask.
 
-    Sent again whenever the deployment's crew, or its supervisor, was made anew.
+    Sent again whenever the deployment's crew, or its supervisor, was made anew, and when it has fallen asleep.
     """
 
     deployment: Deployment
     address: str
-    supervisor: Ref
+    supervisor: Ref | None
+    """None: it sleeps, and whoever wants to know something of it reads it from the disk."""

@@ -10,6 +10,7 @@ from actors.logic.supervisor_books import Goal, Renewing, Resting, Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_dozing import looked
 from actors.logic.supervisor_draining import drain, draining, shelve, shelving
+from actors.logic.supervisor_ending import opening
 from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
 from actors.logic.supervisor_retiring import retire, retiring
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
@@ -49,6 +50,9 @@ def wanted(setup: Setup, state: State, what: Recycle | Drain, token: int, now: N
             following = retire(state, what.by)
         case Running() if isinstance(what, Drain):
             following = drain(state, Resting(what.by), None, now)
+        case Dormant():
+            following = opening(state.books, ())
+            return Next(following.state, (Reply(token, _refused(setup, state)), *following.effects))
         case BackingOff() if isinstance(what, Drain) and not what.end:  # nothing executes
             following = shelve(state.books, Resting(what.by), UNSUPERVISED)
         case _:

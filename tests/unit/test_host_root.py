@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
-from substrate.messages import Ref
+from actors.messages import DeploymentSpec, Forward, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from substrate.messages import Enqueue, Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host.errors import AllDown, HostBroke
 from waypost.host.messages import (
@@ -16,7 +16,9 @@ from waypost.host.messages import (
     Deployments,
     DeploymentStarted,
     End,
+    Reroute,
     RootMessage,
+    Rouse,
     Route,
     Routes,
     Serve,
@@ -104,20 +106,33 @@ ROUTES = Routes(
 )
 
 
+UNSTARTED = Routes({"a@example.com": Route(A.name, None), "b@example.com": Route(B.name, None)})
+
+
 def test_the_bus_comes_first_then_each_deployment_in_order() -> None:
     """Nobody may be able to send a mail that no bus would take on."""
     assert after(*UP[:1])[1] == [StartBus(1)]
-    assert after(*UP[:2])[1] == [StartDeployment(A, 1), StartDeployment(B, 1)]
+    assert after(*UP[:2])[1] == [Tell(BUS, UNSTARTED), StartDeployment(A, 1), StartDeployment(B, 1)]
     assert after(*UP[:3])[1] == [
+        Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1")))),
         Tell(ref("courier a 1"), Serve(ref("supervisor a 1"), BUS)),
         Tell(ref("supervisor a 1"), WatchRun(None, WATCHER)),
         Tell(ref("supervisor a 1"), Start()),
     ]
 
 
-def test_routes_are_told_when_all_of_them_are_known() -> None:
-    """An address that isn't known yet must not be called nobody's."""
-    assert after(*UP)[1][0] == Tell(BUS, ROUTES)
+def test_mail_for_one_that_is_being_started_is_handed_to_it_in_order() -> None:
+    """An address that isn't known yet must not be called nobody's; nor does its sender have to try again."""
+    first, second = (Rouse(A.name, Forward(Enqueue(raw), BUS, n)) for n, raw in enumerate((b"1", b"2")))
+    assert after(*UP[:2], first, second)[1] == []
+    _, effects = after(*UP[:2], first, second, started(A))
+    supervisor = ref("supervisor a 1")
+    assert effects[-3:] == [
+        Tell(supervisor, Start()),
+        Tell(supervisor, first.forward),
+        Tell(supervisor, second.forward),
+    ]
+    assert after(*UP, first)[1] == [Tell(supervisor, first.forward)]
 
 
 def test_a_failed_supervisor_is_made_anew_and_its_mail_is_withheld_meanwhile() -> None:

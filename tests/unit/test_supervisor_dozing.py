@@ -45,6 +45,11 @@ WARM = replace(SLEEPY_SETUP, spec=replace(SLEEPY_SETUP.spec, warm=True))
 SOON = NOW.wall + round(NAP * 1000)
 
 
+def kind(value: object) -> str:
+    """For pytest's names."""
+    return type(value).__name__
+
+
 def told(state: Any, message: Any, *, now: Now = NOW) -> Next[Any]:
     """Advance a supervisor that may let its child go."""
     return step(state, message, now=now, setup=SLEEPY_SETUP)
@@ -96,6 +101,7 @@ def test_where_something_is_or_was_to_be_done_it_looks_again(found: Rest, at: fl
     """At the moment at which it may be over."""
     awake = rest(LOOKING, found)
     assert isinstance(awake.state, Running)
+    assert awake.state.look is not None
     assert awake.effects == (WakeAt(Woken(awake.state.look), mono=at),)
 
 
@@ -242,7 +248,7 @@ def test_a_child_that_ends_badly_when_it_was_asked_to_leave_is_none() -> None:
     assert gone.state.books.exited is None
 
 
-@pytest.mark.parametrize("state", [DOZING, LETTING_GO, AUDITING, DORMANT, ending(Audit(5))], ids=repr)
+@pytest.mark.parametrize("state", [DOZING, LETTING_GO, AUDITING, DORMANT, ending(Audit(5))], ids=kind)
 def test_a_stop_is_answered_from_everywhere(state: Any) -> None:
     """It goes before sleep."""
     stopping = told(state, Asked(4, Stop()))
@@ -263,14 +269,14 @@ def test_a_stop_withholds_what_was_kept() -> None:
 
 
 @pytest.mark.parametrize("wish", [Recycle("leaks"), Drain("ann")], ids=["recycle", "drain"])
-@pytest.mark.parametrize("state", [DOZING, LETTING_GO, AUDITING, DORMANT], ids=repr)
+@pytest.mark.parametrize("state", [DOZING, LETTING_GO, AUDITING, DORMANT], ids=kind)
 def test_a_wish_for_one_that_sleeps_says_so(state: Any, wish: Any) -> None:
     """By a code, so that whoever asks wakes it first."""
     refused = told(state, Asked(6, wish))
-    (reply,) = refused.effects
-    assert isinstance(reply, Reply)
-    assert isinstance(reply.value, Refused)
-    assert reply.value.code == "asleep"
+    (value,) = (each.value for each in refused.effects if isinstance(each, Reply))
+    assert isinstance(value, Refused)
+    assert value.code == "asleep"
+    assert isinstance(refused.state, Opening) == isinstance(state, Dormant)
 
 
 def test_a_repository_that_fails_on_the_way_is_opened_again() -> None:

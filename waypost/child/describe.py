@@ -3,20 +3,16 @@
 Keyless and without a host: this is how a host learns of a file without importing it (decisions §1).
 """
 
-import hashlib
-import importlib.metadata
 import os
-import platform
-import re
 import sys
 
 import msgspec
 
-from waypost import __version__
 from waypost.authoring.scope import become_child
 from waypost.child.errors import NotLoadable
 from waypost.child.load import load, place_of
 from waypost.model.declaration import Description, NotDescribed
+from waypost.model.installed import present
 
 EX_DATAERR = 65
 
@@ -39,7 +35,7 @@ def describe(file: str, tree: str | None = None) -> int:
 
 def _answer(file: str, tree: str | None) -> tuple[Description | NotDescribed, int]:
     try:
-        distributions = installed()
+        installed = present()
         loaded = load(place_of(file), tree=tree)
     except NotLoadable as failure:
         return NotDescribed(
@@ -56,23 +52,10 @@ def _answer(file: str, tree: str | None) -> tuple[Description | NotDescribed, in
         root=loaded.place.root,
         module=loaded.place.module,
         sha256=loaded.sha256,
-        python=platform.python_version(),
-        waypost=__version__,
-        distributions=distributions,
+        python=installed.python,
+        waypost=installed.waypost,
+        distributions=installed.distributions,
     ), 0
-
-
-def installed() -> str:
-    """Digest of the installed distributions: SHA-256 over the sorted lines ``name==version``, names as in PEP 503.
-
-    A format for ever: what a run began on is compared with what is there another day.
-    """
-    lines = {
-        f"{re.sub(r'[-_.]+', '-', each.name).lower()}=={each.version}\n"
-        for each in importlib.metadata.distributions()
-        if each.name
-    }
-    return hashlib.sha256("".join(sorted(lines)).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _plain(text: str) -> str:

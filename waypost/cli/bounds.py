@@ -15,6 +15,8 @@ MAY_BE_SET = {
     "ready_deadline": "until a new process must have said that it is ready",
     "kill_grace": "between SIGTERM and SIGKILL",
     "stop_deadline": "in which each part of a deployment must have ended",
+    "idle": "without anything to do, after which a deployment lets its process go: docs/dormancy.md",
+    "threads": "of a host, as a rule: as many deployments are awake at once as that allows",
     "drain": "until a process that is to be replaced is, also where runs execute",
     "drain_stop": "until a host that was told to end does, also where runs execute",
     "drain_end": "in which steps with on_drain='cancel' execute, until `waypost drain --end` cancels their runs",

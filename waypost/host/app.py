@@ -38,6 +38,7 @@ from waypost.host.errors import HostError
 from waypost.host.guardian import Guardian
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import end_leftovers, kin
+from waypost.host.library import LibraryActor
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.looking import Lookout
@@ -112,6 +113,8 @@ class Host:
             )
             config = replace(config, described=_told(config.isolation, deploy_all(means, config.described)))
             for each in config.described:
+                if each.sleep is not None:
+                    continue  # as it was when it fell asleep
                 config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
@@ -132,7 +135,9 @@ class Host:
                 credentials=credentials,
                 observer=observer,
             )
-            sinks = SinkActor.start(clock=clock)
+            library = LibraryActor.start(partial(offline.Offline, data, config.limits), clock=clock)
+            opened.callback(_quietly, lambda: library.stop(timeout=_MARGIN))
+            sinks = SinkActor.start(clock=clock, library=library)
             opened.callback(_quietly, lambda: sinks.stop(timeout=_MARGIN))
             root = _root(config, ports, clock, wires, opened, sinks, observer)
             live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
@@ -216,7 +221,8 @@ def _root(
     patience = config.limits.stop_deadline + _MARGIN
     opened.callback(_quietly, lambda: root.stop(timeout=patience * (len(config.described) + 1)))
     opened.callback(_quietly, lambda: request(root, End(), timeout=patience))
-    root.tell(Begin(tuple(described.spec for described in config.described)))
+    asleep = {each.spec.name: each.sleep.deadline for each in config.described if each.sleep is not None}
+    root.tell(Begin(tuple(described.spec for described in config.described), asleep))
     return root
 
 

@@ -102,6 +102,10 @@ class DataDir:
         """How far a deployment's repository had got: noted here because it must not lie in the repository."""
         return self.path / "heads" / f"{deployment}.json"
 
+    def sleeping(self, deployment: str) -> Path:
+        """What is noted of a deployment that sleeps, so that a start needn't open it; may be deleted at any time."""
+        return self.path / "dormant" / f"{deployment}.json"
+
     @property
     def code(self) -> Path:
         """Deployed trees of code, materialised: a folder for each, named by its hash; made anew at any start."""

@@ -1,7 +1,7 @@
 """What is deployed in a data directory, read back from its repositories, and looked at as a file is that is to run."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,8 +15,10 @@ from waypost.host.describe import Described, ask, described, refuse_taken
 from waypost.host.errors import BadWorkflow
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.materialise import is_whole, materialise
+from waypost.host.notes import noted
 from waypost.model.code import Deployed, tree_hash
 from waypost.model.declaration import NotDescribed
+from waypost.model.installed import present
 
 _log = logging.getLogger(__name__)
 
@@ -29,10 +31,12 @@ class Known:
     record: Deployed | None
 
 
-def known(data: DataDir, key: PublicKey) -> dict[str, Known]:
-    """Every deployment here whose repository can be read, by name; each is opened once."""
-    found: dict[str, Known] = {}
+def known(data: DataDir, key: PublicKey, asleep: Iterable[Described] = ()) -> dict[str, Known]:
+    """Every deployment here whose repository can be read, by name; each is opened once, but those that sleep."""
+    found = {str(each.spec.name): Known(each.spec.address, each.record) for each in asleep}
     for name in data.deployments():
+        if name in found:
+            continue
         with suppress(SubstrateError):  # what is wrong is said by the verbs that read, and by its supervisor
             reader = Reader.open(data.repo(name), key)
             found[name] = Known(reader.facts().address, reader.deployed())
@@ -44,13 +48,17 @@ def deployed_here(
 ) -> tuple[Described, ...]:
     """Every deployment of a data directory on the code that is deployed, looked at as a file is that is run.
 
-    One whose repository can't be read is left out, and named in the log. Raises NothingDeployed, CodeGone, BadWorkflow,
-    Taken; NoDataDirectory; SubstrateError where none can be read.
+    One that sleeps isn't looked at (``notes``). One whose repository can't be read is left out, and named in the log.
+    Raises NothingDeployed, CodeGone, BadWorkflow, Taken; NoDataDirectory; SubstrateError where none can be read.
     """
     key = offline.public_key(data)
+    asleep = noted(data, present()) if data.sleeping("").parent.exists() else {}
     found: list[Described] = []
     failures: list[SubstrateError] = []
     for name in data.deployments():
+        if name in asleep:
+            found.append(asleep[name])
+            continue
         try:
             reader = Reader.open(data.repo(name), key)
             record = reader.deployed()

@@ -83,11 +83,15 @@ def deploy_all(means: Means, every: Iterable[Described]) -> tuple[Described, ...
 
     Raises Taken, NotWritable, NotNow, RefusedByRule.
     """
-    wanted, here = tuple(every), known(means.data, means.key.public)
+    wanted = tuple(every)
+    here = known(means.data, means.key.public, (one for one in wanted if one.sleep is not None))
     all_read = len(here) == len(means.data.deployments())
     refuse_resting(here, wanted)
     used: list[Described] = []
     for one in wanted:
+        if one.sleep is not None:
+            used.append(one)  # it is deployed, and its folder is seen to when it is woken
+            continue
         before = here.get(one.spec.name)
         if before is not None and before.record == one.record:
             used.append(materialised(means.data, one))

@@ -61,6 +61,13 @@ class Tree(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Sleep:
+    """It sleeps; something is to be done at ``deadline`` (Unix ms; None: when something comes)."""
+
+    deadline: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Described:
     """A deployment as data, and the tree of code that it runs; without ``files`` once that is in its repository.
 
@@ -72,6 +79,8 @@ class Described:
     runs: declaration.Runs
     files: Files = field(repr=False)
     compiled: str = ""
+    sleep: Sleep | None = None
+    """As it is noted: nobody has looked at its repository, or its code."""
 
     def arguments(self, folder: Path) -> tuple[str, ...]:
         """For ``python -m waypost.child``, with the folder of its materialised tree."""

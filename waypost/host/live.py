@@ -4,6 +4,7 @@ Every call may raise Unanswered: a part of the host has failed, or takes too lon
 """
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 import pykka
@@ -43,6 +44,7 @@ from substrate.messages import (
     Unpause,
     Withheld,
 )
+from substrate.questions import READING
 from waypost.acting import Ref
 from waypost.host.answers import (
     Answered,
@@ -65,14 +67,14 @@ from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule,
 from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mailbus import MailBusActor
-from waypost.host.messages import Deliver, Deployed, Deployments
+from waypost.host.messages import Awaken, Deliver, Deployed, Deployments
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
 from waypost.host.status import exit_of, followed, status_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
-from waypost.model.ids import CallId, RunId
+from waypost.model.ids import CallId, Deployment, RunId
 from waypost.model.limits import Limits
 from waypost.model.mail import BadAddress
 from waypost.model.mail import address as normal
@@ -83,6 +85,11 @@ TIMEOUT = 30.0
 """Seconds until an answer is given up."""
 FOLLOW = 20.0
 """Seconds until who looks on is answered that nothing has changed."""
+_SLEEP = frozenset({"dormant", "waking"})
+_ON_THE_WAY = frozenset({"idle", "starting", "dozing", "dormant"})
+"""States in which a deployment that was woken isn't up yet, or again."""
+_WAKING = 16
+"""Changes of its state for which is waited then."""
 _PORTION = 128
 """Runs that the deployment's writer tells of in one turn: some 10 ms."""
 
@@ -267,7 +274,8 @@ class Live:
         known = tuple(each.spec.name for each in self.deployed())
         if name not in known:
             raise NoSuchDeployment(name, known)
-        self._forward(name, ReadSealed())
+        if self._hosted(name).description.state != "dormant":  # whoever sleeps has sealed all of it
+            self._forward(name, ReadSealed())
         return SealedNow(deployment=name)
 
     def release(self, text: str) -> Released:
@@ -306,26 +314,52 @@ class Live:
         return found
 
     def _begun(self, name: str, what: Begun) -> Any:
+        """What a deployment that runs has begun; one that sleeps is woken, and waited for until it runs."""
         found = self._hosted(name)
-        if found.supervisor is None:
+        slept = found.supervisor is None
+        for _ in range(_WAKING):
+            supervisor = found.supervisor or self._awaken(name)
+            now: Description = self._request(supervisor, Describe())
+            result = self._request(supervisor, what)
+            slept = slept or (isinstance(result, Refused) and result.code == "asleep")
+            if not slept or now.state not in _ON_THE_WAY:
+                break
+            with suppress(pykka.Timeout, pykka.ActorDeadError, ActorBroken):
+                request(supervisor, Changed(now), timeout=self._timeout)
+            found = self._hosted(name)
+        else:
+            raise NotNow(f"{name} is on its way for too long")
+        return _value(result)
+
+    def _awaken(self, name: str) -> Ref:
+        """The supervisor of a deployment, which is woken if it sleeps. Raises NotNow."""
+        woken: Deployed = self._request(self._root, Awaken(Deployment(name)))
+        if woken.supervisor is None:
             raise NotNow(f"{name} is being made anew")
-        return _value(self._request(found.supervisor, what))
+        return woken.supervisor
 
     def _forward(self, deployment: str, what: Operation | Question) -> Any:
         """The value of an operation or question, as its docstring says."""
         found = next((each for each in self.deployed() if each.spec.name == deployment), None)
         if found is None:
             raise NotHosted(deployment)
-        if found.supervisor is None:
-            raise NotNow(f"{deployment} is being made anew")
-        return _value(self._request(found.supervisor, Forward(what)))
+        if found.supervisor is None and isinstance(what, READING):
+            raise NotNow(f"nobody has {deployment} open: it is read from the disk")
+        supervisor = found.supervisor or self._awaken(deployment)
+        return _value(self._request(supervisor, Forward(what), again=lambda: self._fallen_asleep(deployment)))
 
-    def _request(self, ref: Ref, body: Any) -> Any:
+    def _fallen_asleep(self, name: str) -> Ref | None:
+        """The next supervisor of one that has fallen asleep at this very moment, and has read nothing of what it had."""
+        return self._awaken(name) if self._hosted(name).description.state in _SLEEP else None
+
+    def _request(self, ref: Ref, body: Any, again: Callable[[], Ref | None] = lambda: None) -> Any:
         try:
             return request(ref, body, timeout=self._timeout)
         except pykka.Timeout:
             raise Unanswered(f"nothing within {self._timeout:g} s") from None
         except pykka.ActorDeadError:
+            if (another := again()) is not None:
+                return self._request(another, body)
             raise Unanswered("the part of the host that would answer has ended") from None
         except ActorBroken as broken:
             raise Unanswered(f"the part of the host that would answer has failed: {broken.message}") from None

@@ -18,9 +18,10 @@ from waypost.host.mailbus_logic import (
     Shelve,
     State,
     Unrouted,
+    Wake,
     advance,
 )
-from waypost.host.messages import BusMessage, Shelved, SpoolFound
+from waypost.host.messages import BusMessage, Rouse, Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.host.worker import Worker
 from waypost.model.limits import Limits
@@ -74,7 +75,7 @@ class MailBusActor(Shell):
         if since is not None and route is not None and isinstance(message.result, Done):
             self._observer.mark(Enqueued(route.name, now.mono - since))
 
-    def perform(self, effect: Any) -> None:
+    def perform(self, effect: Any) -> None:  # noqa: C901 - one line per effect
         """Hand over to a supervisor, or have the worker touch the disk."""
         match effect:
             case Hand():
@@ -83,6 +84,10 @@ class MailBusActor(Shell):
                 if not tell(effect.supervisor, forward):
                     gone = Withheld("the deployment is being made anew")
                     tell(self.actor_ref, Outcome(effect.correlation, gone))
+            case Wake():
+                forward = Forward(effect.what, reply_to=self.actor_ref, correlation=effect.correlation)
+                if not tell(self._parent, Rouse(effect.name, forward)):
+                    tell(self.actor_ref, Outcome(effect.correlation, Withheld("the host is ending")))
             case Shelve():
                 self._work().do(lambda: _shelve(self._data.out, effect))
             case LookIntoSpools():

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from actors.draining import Depart
 from actors.messages import WakeAt, Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Refused, Result, Withheld
 from waypost.acting import Asked, Next, Ref, Reply, Tell
@@ -18,6 +19,7 @@ from waypost.host.messages import (
     Carried,
     Carry,
     Deliver,
+    Reroute,
     Route,
     Routes,
     Shelved,
@@ -39,6 +41,15 @@ class Hand:
     """Have a mail enqueued; the Outcome has this correlation."""
 
     supervisor: Ref
+    what: Enqueue
+    correlation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """The same for a deployment that has no supervisor now: the root hands it on."""
+
+    name: Deployment
     what: Enqueue
     correlation: int
 
@@ -181,6 +192,8 @@ def _routed(bus: Bus, message: BusMessage, now: Now) -> Next[Bus]:  # noqa: PLR0
             return _asked(bus, message)
         case Routes():
             return _rerouted(bus, message, now)
+        case Reroute():
+            return _moved(bus, message)
         case Carry():
             return _carry(bus, message)
         case Outcome():
@@ -207,13 +220,25 @@ def where(bus: Bus, text: str) -> Route | None:
 
 def _rerouted(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
     after = replace(bus, routes=dict(message.by_address))
+    there = frozenset(message.by_address.values())
     effects: tuple[object, ...] = ()
     for correlation, waiting in bus.open.items():
-        if waiting.route is not None and waiting.route not in after.routes.values():
+        if waiting.route is not None and waiting.route not in there:
             # Its supervisor has gone and took the answer along.
             lost = _answered(after, correlation, Withheld("the deployment was made anew meanwhile"), now)
             after, effects = lost.state, (*effects, *lost.effects)
     return Next(after, effects)
+
+
+def _moved(bus: Bus, message: Reroute) -> Next[Bus]:
+    """What was handed over stays so: who falls asleep hands nothing back, and who wakes has it."""
+    name = message.route.name
+    waiting = {
+        number: replace(each, route=message.route) if each.route is not None and each.route.name == name else each
+        for number, each in bus.open.items()
+    }
+    after = replace(bus, routes={**bus.routes, message.address: message.route}, open=waiting)
+    return Next(after, () if message.departing is None else (Tell(message.departing, Depart()),))
 
 
 # --- in ------------------------------------------------------------------------------------------------------------
@@ -234,7 +259,10 @@ def _asked(bus: Bus, message: Asked) -> Next[Bus]:
 def _hand(bus: Bus, route: Route, raw: bytes, waiting: Open) -> Next[Bus]:
     number = bus.issued + 1
     after = replace(bus, issued=number, open={**bus.open, number: waiting})
-    return Next(after, (Hand(route.supervisor, Enqueue(raw), number),))
+    what = Enqueue(raw)
+    if route.supervisor is None:
+        return Next(after, (Wake(route.name, what, number),))
+    return Next(after, (Hand(route.supervisor, what, number),))
 
 
 def _answered(bus: Bus, correlation: int, result: Result, now: Now) -> Next[Bus]:

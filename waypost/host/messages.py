@@ -1,10 +1,11 @@
 """What the host's own actors are told and what they answer: frozen records, one union per recipient."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, StateChanged, Woken
+from actors.messages import DeploymentSpec, Forward, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked
 from waypost.host.describe import Described
@@ -18,10 +19,13 @@ from waypost.model.queue import Outgoing
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Whose mail goes where: a deployment, and the supervisor that takes it in."""
+    """Whose mail goes where: a deployment, and the supervisor that takes it in.
+
+    None: it has none, because it sleeps or wasn't started yet; the root wakes it.
+    """
 
     name: Deployment
-    supervisor: Ref
+    supervisor: Ref | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,18 @@ class Routes:
     """Every address of this host as of now, with its route. Replaces what was told before."""
 
     by_address: dict[str, Route]
+
+
+@dataclass(frozen=True, slots=True)
+class Reroute:
+    """One address has another route: its deployment falls asleep, or is awake. What is under way isn't lost.
+
+    ``departing``: who is told ``Depart``, behind all that was handed to it.
+    """
+
+    address: str
+    route: Route
+    departing: Ref | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +98,7 @@ class WorkerBroke:
     reason: str
 
 
-BusMessage: TypeAlias = Asked | Routes | Carry | Outcome | Shelved | SpoolFound | WorkerBroke | Woken
+BusMessage: TypeAlias = Asked | Routes | Reroute | Carry | Outcome | Shelved | SpoolFound | WorkerBroke | Woken
 
 
 # --- courier (one for each deployment) -----------------------------------------------------------------------------
@@ -113,9 +129,13 @@ CourierMessage: TypeAlias = Stream | Serve | Carried | Outcome | Woken
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Start everything: the bus, then one supervisor for each deployment, in this order."""
+    """Start everything: the bus, then one supervisor for each deployment, in this order.
+
+    ``dormant``: those that sleep, and until when (Unix ms; None: until something comes).
+    """
 
     specs: tuple[DeploymentSpec, ...]
+    dormant: Mapping[Deployment, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +181,24 @@ class DeploymentStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Rouse:
+    """Hand this to a deployment's supervisor, which is woken first where it sleeps."""
+
+    name: Deployment
+    forward: Forward
+
+
+@dataclass(frozen=True, slots=True)
+class Awaken:
+    """Asked: wake a deployment that sleeps. The answer is ``Deployed``, with its supervisor.
+
+    Raises NotNow at the asker.
+    """
+
+    name: Deployment
+
+
+@dataclass(frozen=True, slots=True)
 class Redeploy:
     """Asked: run this from now on in the place of the deployment of its name. The answer, when it starts: None.
 
@@ -178,4 +216,5 @@ class Installed:
     failure: WaypostError | None
 
 
-RootMessage: TypeAlias = Begin | Installed | Asked | StateChanged | ActorEnded | BusStarted | DeploymentStarted | Woken
+NewsOfActors: TypeAlias = StateChanged | ActorEnded | BusStarted | DeploymentStarted
+RootMessage: TypeAlias = Begin | Installed | Rouse | Asked | NewsOfActors | Woken

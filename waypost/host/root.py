@@ -27,6 +27,7 @@ from waypost.host.keeper import KeeperActor
 from waypost.host.kin import kin
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import BusStarted, DeploymentStarted, Installed, RootMessage
+from waypost.host.notes import note
 from waypost.host.providers import Surroundings
 from waypost.host.root_logic import advance
 from waypost.host.root_states import (
@@ -34,6 +35,7 @@ from waypost.host.root_states import (
     GiveUp,
     Idle,
     Install,
+    Note,
     Report,
     Setup,
     StartBus,
@@ -106,6 +108,8 @@ class HostActor(Shell):
                 effect.ref.stop(block=False)
             case Report():
                 self._house.report(effect.description)
+            case Note():
+                note(self._house.ports.data, self._code[effect.name], effect.deadline)
             case GiveUp():
                 self._house.give_up(effect.error)
             case WakeAt():

@@ -12,24 +12,41 @@ from actors.describing import Description
 from actors.messages import Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from actors.watching import APPROVALS
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from waypost.host.berths import left
 from waypost.host.errors import AllDown, HostBroke, NotNow
 from waypost.host.messages import (
+    Awaken,
     Begin,
     BusStarted,
-    Deployed,
     Deployments,
     DeploymentStarted,
     End,
     Installed,
     Redeploy,
+    Reroute,
     RootMessage,
+    Rouse,
     Route,
     Routes,
     Serve,
 )
 from waypost.host.root_redeploying import described, installed, left_for, redeploy
+from waypost.host.root_sleep import (
+    begun,
+    departed,
+    deployed,
+    hand,
+    reported,
+    roused,
+    settle,
+    waiting,
+    withheld,
+    woken,
+)
 from waypost.host.root_states import (
+    Awaiting,
     Dismiss,
+    Dormant,
     GiveUp,
     Idle,
     Installing,
@@ -37,6 +54,7 @@ from waypost.host.root_states import (
     Lost,
     Member,
     Opening,
+    Parting,
     Raised,
     Raising,
     Report,
@@ -63,16 +81,24 @@ _DEADLINE = 1
 """Token of the wake-up that ends a stop."""
 
 
-def advance(  # noqa: PLR0911 - one return per state
+def advance(  # noqa: C901, PLR0911 - one return per state
     setup: Setup, state: State, message: RootMessage, now: Now
 ) -> Next[State]:
     """One message."""
+    if not isinstance(state, Opening | Running) and (waits := waiting(message)) is not None:
+        return Next(state, tuple(withheld((waits,), "the host is stopping")))
     if isinstance(message, Asked) and isinstance(message.body, Deployments):
-        members = () if isinstance(state, Idle) else tuple(map(_deployed, state.members.values()))
+        members = () if isinstance(state, Idle) else tuple(map(deployed, state.members.values()))
         return Next(state, (Reply(message.token, members),))
     match state:
         case Opening() | Running() | Stopping() if isinstance(message, Asked) and isinstance(message.body, Redeploy):
             return redeploy(state, message.token, message.body, setup.limits)
+        case Opening() | Running() if isinstance(message, Asked) and isinstance(message.body, Awaken):
+            following = roused(state, message.body.name, message.token)
+            if not isinstance(following.state, Running):
+                return following
+            settled = settle(setup, following.state, now)
+            return Next(settled.state, (*following.effects, *settled.effects))
         case Idle():
             return _idle(state, message)
         case Opening():
@@ -90,11 +116,7 @@ def advance(  # noqa: PLR0911 - one return per state
 def _idle(state: Idle, message: RootMessage) -> Next[State]:
     match message:
         case Begin():
-            members = {
-                spec.name: Raising(spec=spec, incarnation=1, description=described(spec, "idle", ""))
-                for spec in message.specs
-            }
-            return Next(Opening(members, 1), (StartBus(1),))
+            return Next(begun(message), (StartBus(1),))
         case Asked():
             return Next(Stopped({}), (Reply(message.token, None),))
         case _:
@@ -105,10 +127,10 @@ def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Ne
     match message:
         case BusStarted():
             members = state.members.values()
-            running = Running(state.members, message.bus, state.incarnation, state.faults)
+            running = Running(state.members, message.bus, state.incarnation, state.faults, state.night)
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
-            first = (StartDeployment(m.spec, 1) for m in members if isinstance(m, Raising) and m.incarnation == 1)
-            return Next(running, (*_tell_routes(running), *serve, *first))
+            following = settle(setup, running, now)
+            return Next(following.state, (_routes(running), *serve, *following.effects))
         case Asked():
             return _end(state.members, message, now, setup.limits)
         case _:
@@ -128,12 +150,18 @@ def _running(setup: Setup, state: Running, message: RootMessage, now: Now) -> Ne
                 broke = HostBroke(f"the mail bus failed {len(faults)} times: {message.failure}")
                 return Next(replace(state, faults=faults), (GiveUp(broke),))
             incarnation = state.incarnation + 1
-            return Next(Opening(state.members, incarnation, faults), (StartBus(incarnation),))
+            return Next(Opening(state.members, incarnation, faults, state.night), (StartBus(incarnation),))
         case _:
-            return _of_deployments(setup, state, message, now)
+            following = _of_deployments(setup, state, message, now)
+            if not isinstance(following.state, Running):
+                return following
+            settled = settle(setup, following.state, now)
+            return Next(settled.state, (*following.effects, *settled.effects))
 
 
-def _of_deployments(setup: Setup, state: Opening | Running, message: RootMessage, now: Now) -> Next[State]:
+def _of_deployments(  # noqa: PLR0911 - one return per message
+    setup: Setup, state: Opening | Running, message: RootMessage, now: Now
+) -> Next[State]:
     match message:
         case DeploymentStarted():
             return _started(setup, state, message)
@@ -143,7 +171,11 @@ def _of_deployments(setup: Setup, state: Opening | Running, message: RootMessage
             return _ended(setup, state, message, now)
         case Installed():
             return installed(state, message)
-        case Begin() | BusStarted() | Woken() | Asked():
+        case Rouse():
+            return roused(state, message.name, message.forward)
+        case Woken():
+            return Next(woken(state, message.token))
+        case Begin() | BusStarted() | Asked():
             return Next(state)  # a second beginning, or late news
         case _:
             assert_never(message)
@@ -151,6 +183,7 @@ def _of_deployments(setup: Setup, state: Opening | Running, message: RootMessage
 
 def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted) -> Next[State]:
     member = state.members[message.name]
+    assert isinstance(member, Raising), "nobody else is being made"
     raised = Raised(
         spec=member.spec,
         incarnation=message.incarnation,
@@ -161,18 +194,24 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
     after = replace(state, members={**state.members, message.name: raised})
     effects: list[object] = []
     if isinstance(after, Running):
-        effects += [*_tell_routes(after), Tell(message.courier, Serve(message.supervisor, after.bus))]
+        route = Reroute(member.spec.address, Route(message.name, message.supervisor))
+        # In the place of one that failed, or had another address: with all others, and what was handed there is lost.
+        routes = Tell(after.bus, route) if member.last is None else _routes(after)
+        effects += [routes, Tell(message.courier, Serve(message.supervisor, after.bus))]
     effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
     if setup.sinks is not None:
         effects.append(Tell(message.supervisor, WatchRun(APPROVALS, setup.sinks)))
     effects += [Tell(message.supervisor, WatchRun(what, who)) for what, who in setup.attendants]
-    return Next(after, (*effects, Tell(message.supervisor, Start())))
+    handed = hand(raised, member.early)
+    return Next(after, (*effects, Tell(message.supervisor, Start()), *handed))
 
 
 def _changed(state: Opening | Running, description: Description) -> Next[State]:
     member = state.members.get(description.name)
     if member is None or isinstance(member, Lost):
         return Next(state)
+    if isinstance(member, Raised | Parting):
+        return reported(state, member, description, _all_down)
     after = replace(state, members={**state.members, description.name: replace(member, description=description)})
     dismissed: tuple[Dismiss, ...] = ()
     if isinstance(member, Leaving) and description.state == "stopped":
@@ -180,13 +219,17 @@ def _changed(state: Opening | Running, description: Description) -> Next[State]:
     return Next(after, (Report(description), *dismissed, *_all_down(after.members)))
 
 
-def _ended(setup: Setup, state: Opening | Running, message: ActorEnded, now: Now) -> Next[State]:
+def _ended(  # noqa: PLR0911 - one return per actor that ends
+    setup: Setup, state: Opening | Running, message: ActorEnded, now: Now
+) -> Next[State]:
     if message.name in VITAL:
         return Next(state, (GiveUp(HostBroke(f"the {message.name} failed: {message.failure}")),))
     name, _, role = message.name.partition("/")
     member = state.members.get(Deployment(name))
     if isinstance(member, Leaving) and role == SUPERVISOR:
         return left_for(state, member)
+    if isinstance(member, Parting) and role == SUPERVISOR:
+        return departed(setup, state, member)
     if not isinstance(member, Raised):
         return Next(state)
     if role == COURIER and message.incarnation == member.incarnation:
@@ -203,7 +246,9 @@ def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: 
     incarnation = member.incarnation + 1
     after: Member
     effects: list[object] = [Dismiss(member.courier)]
+    night = state.night
     if len(faults) >= setup.limits.actor_failures:
+        night = replace(night, berths=left(night.berths, member.spec.name))
         shown = described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
         after = Lost(spec=member.spec, incarnation=incarnation, description=shown)
     else:
@@ -211,7 +256,8 @@ def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: 
         after = Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)
         effects.append(StartDeployment(member.spec, incarnation))
     members = {**state.members, member.spec.name: after}
-    return Next(replace(state, members=members, faults=faults), (*effects, Report(shown), *_all_down(members)))
+    after_all = replace(state, members=members, faults=faults, night=night)
+    return Next(after_all, (*effects, Report(shown), *_all_down(members)))
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
@@ -219,9 +265,13 @@ def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: 
 
 def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits: Limits) -> Next[State]:
     assert isinstance(message.body, End)
-    raised = [member for member in members.values() if isinstance(member, Raised | Leaving)]
+    raised = [member for member in members.values() if isinstance(member, Raised | Leaving | Parting)]
     why = NotNow("the host is stopping")
-    waiting = tuple(Reply(each.asker, why) for each in members.values() if isinstance(each, Leaving | Installing))
+    waiting: tuple[object, ...] = tuple(
+        Reply(each.asker, why) for each in members.values() if isinstance(each, Leaving | Installing)
+    )
+    kept = (each.early for each in members.values() if isinstance(each, Parting | Awaiting | Raising))
+    waiting = (*waiting, *withheld((one for early in kept for one in early), "the host is stopping"))
     if not raised:
         return Next(Stopped(members), (*waiting, Reply(message.token, None)))
     # Youngest first; each is on its own, so that one that is slow delays nobody.
@@ -240,7 +290,8 @@ def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
                 return Next(after)
             left = (member for name, member in state.members.items() if name in state.left)
             return Next(
-                after, tuple(Tell(each.supervisor, Stop()) for each in left if isinstance(each, Raised | Leaving))
+                after,
+                tuple(Tell(each.supervisor, Stop()) for each in left if isinstance(each, Raised | Leaving | Parting)),
             )
         case StateChanged(description):
             member = replace(state.members[description.name], description=description)
@@ -250,7 +301,7 @@ def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
         case ActorEnded():
             name, _, role = message.name.partition("/")
             return _one_less(state, Deployment(name)) if role == SUPERVISOR else Next(state)
-        case Woken():
+        case Woken(token) if token == _DEADLINE:
             return Next(Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
         case _:
             return Next(state)
@@ -266,35 +317,31 @@ def _one_less(state: Stopping, name: Deployment) -> Next[State]:
 # --- small things --------------------------------------------------------------------------------------------------
 
 
-def _tell_routes(state: Running) -> tuple[Tell, ...]:
-    """The bus is told the routes as a whole: while one has never been there, its address would be nobody's."""
+def _routes(state: Running) -> Tell:
+    """All of them; what is for one that has no supervisor yet comes back here."""
     routes: dict[str, Route] = {}
     for name, member in state.members.items():
         match member:
             case Raised() | Leaving():
                 routes[member.spec.address] = Route(name, member.supervisor)
             case Raising() | Installing():
-                if member.last is None:
-                    return ()
                 routes[member.spec.address] = Route(name, member.last)
+            case Parting() | Dormant() | Awaiting():
+                routes[member.spec.address] = Route(name, None)
             case Lost():
                 pass
             case _:
                 assert_never(member)
-    return (Tell(state.bus, Routes(routes)),)
+    return Tell(state.bus, Routes(routes))
 
 
 def _all_down(members: Mapping[Deployment, Member]) -> tuple[GiveUp, ...]:
     """When no deployment has a repository that could be opened, staying up would only look like a host."""
-    shown = [member.description for member in members.values()]
-    if any(each.state != "down" or each.generation for each in shown):
+    if any(each.description.state != "down" or each.description.generation for each in members.values()):
         return ()
+    shown = (each.description for each in members.values())
     return (GiveUp(AllDown(tuple(f"{each.name}: {each.reason}" for each in shown))),)
 
 
 def _recent(faults: tuple[float, ...], now: Now, limits: Limits) -> tuple[float, ...]:
     return (*(fault for fault in faults if fault > now.mono - limits.actor_window), now.mono)
-
-
-def _deployed(member: Member) -> Deployed:
-    return Deployed(member.spec, member.description, member.supervisor if isinstance(member, Raised) else None)

@@ -9,9 +9,11 @@ from dataclasses import replace
 from actors.describing import Description
 from actors.messages import DeploymentSpec, Stop
 from waypost.acting import Next, Reply, Tell
+from waypost.host.berths import entered
 from waypost.host.errors import NotNow
 from waypost.host.messages import Installed, Redeploy
 from waypost.host.root_states import (
+    Dormant,
     Install,
     Installing,
     Leaving,
@@ -31,6 +33,8 @@ def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next
     """Begin: its runs have as long to come to rest as when the host stops."""
     name = wanted.one.spec.name
     member = state.members.get(name) if isinstance(state, Opening | Running) else None
+    if isinstance(state, Opening | Running) and isinstance(member, Dormant):
+        return _asleep(state, member, asker, wanted)
     if not isinstance(state, Opening | Running) or not isinstance(member, Raised):
         return Next(state, (Reply(asker, NotNow(f"{name} isn't up")),))
     leaving = Leaving(
@@ -44,6 +48,27 @@ def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next
     )
     after = replace(state, members={**state.members, name: leaving})
     return Next(after, (Tell(member.supervisor, Stop(limits.drain_stop)),))
+
+
+def _asleep(state: Opening | Running, member: Dormant, asker: int, wanted: Redeploy) -> Next[State]:
+    """Nobody has its repository open, and nobody has to end."""
+    shown = described(member.spec, "starting", "its code is replaced")
+    installing = Installing(
+        spec=member.spec,
+        incarnation=member.incarnation + 1,
+        description=shown,
+        last=None,
+        one=wanted.one,
+        asker=asker,
+    )
+    name, night = member.spec.name, state.night
+    awake = replace(
+        night,
+        berths=entered(night.berths, name),
+        deadlines=tuple(each for each in night.deadlines if each[1] != name),
+    )
+    after = replace(state, members={**state.members, name: installing}, night=awake)
+    return Next(after, (Report(shown), Install(wanted.one)))
 
 
 def left_for(state: Opening | Running, member: Leaving) -> Next[State]:

@@ -1,12 +1,13 @@
 """The root's states and effects: what its decisions (root_logic, root_redeploying) are about."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec
+from actors.messages import DeploymentSpec, Forward
 from waypost.acting import Ref
+from waypost.host.berths import Berths
 from waypost.host.describe import Described
 from waypost.host.errors import HostError
 from waypost.model.ids import Deployment, RunId
@@ -52,11 +53,22 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Note for the next start of a host that this deployment sleeps, and until when (Unix ms)."""
+
+    name: Deployment
+    deadline: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class GiveUp:
     """Nothing is left that could go on by itself: the process should end, and say why."""
 
     error: HostError
 
+
+Kept: TypeAlias = Forward | int
+"""What waits for a supervisor: something to hand over, or (a token) somebody who wants to know it."""
 
 # --- states --------------------------------------------------------------------------------------------------------
 
@@ -81,6 +93,40 @@ class Raising:
     description: Description
     last: Ref | None = None
     """The supervisor that failed: mail for it is withheld until the next one is there."""
+    early: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """A deployment that says that it sleeps, and whose supervisor was told to go; ``early`` came after that."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    supervisor: Ref
+    courier: Ref
+    early: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dormant:
+    """A deployment that sleeps until ``deadline`` (Unix ms; None: until something comes): all of it is this record."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    """Of the supervisor that it had; 0: none in this host's life."""
+    description: Description
+    deadline: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaiting:
+    """A deployment that is to be started, or was woken, and waits for a place; ``early`` is for its supervisor."""
+
+    spec: DeploymentSpec
+    incarnation: int
+    description: Description
+    early: tuple[Kept, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +158,25 @@ class Installing:
     spec: DeploymentSpec
     incarnation: int
     description: Description
-    last: Ref
+    last: Ref | None
+    """None: it slept."""
     one: Described
     asker: int
 
 
-Member: TypeAlias = Raised | Raising | Lost | Leaving | Installing
+Member: TypeAlias = Raised | Raising | Parting | Dormant | Awaiting | Lost | Leaving | Installing
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """Who may be awake; and when those that sleep are to be woken, soonest first (Unix ms)."""
+
+    berths: Berths = field(default_factory=Berths)
+    deadlines: tuple[tuple[int, Deployment], ...] = ()
+    alarm: tuple[int, int] | None = None
+    """Token and time of the wake-up that is under way."""
+    last: int = 1
+    """The last token that was given out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +203,7 @@ class Opening:
     members: Mapping[Deployment, Member]
     incarnation: int
     faults: tuple[float, ...] = ()
+    night: Night = field(default_factory=Night)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +214,7 @@ class Running:
     bus: Ref
     incarnation: int
     faults: tuple[float, ...] = ()
+    night: Night = field(default_factory=Night)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import msgspec
 from actors.messages import Forward
 from waypost.acting import Clock, Ref
 from waypost.host.answers import ApprovalShown
+from waypost.host.library import Look
 from waypost.host.sink_logic import (
     Announced,
     Connect,
@@ -39,10 +40,14 @@ ALIVE = 15.0
 
 
 class SinkActor(Shell):
-    """One for a host; supervisors tell it of their deployments (``Asking``), the API of its connections."""
+    """One for a host; supervisors tell it of their deployments (``Asking``), the API of its connections.
 
-    def __init__(self, *, clock: Clock, parent: Ref | None = None) -> None:
+    ``library`` reads what is of a deployment that sleeps.
+    """
+
+    def __init__(self, *, clock: Clock, parent: Ref | None = None, library: Ref | None = None) -> None:
         super().__init__("sinks", Hub(), advance, clock=clock, parent=parent)
+        self._library = library
 
     def perform(self, effect: Any) -> None:
         """Say a line, end a sink, or ask a repository."""
@@ -52,7 +57,8 @@ class SinkActor(Shell):
             case End():
                 effect.sink.end()
             case Inquire():
-                tell(effect.supervisor, Forward(effect.question, self.actor_ref, effect.correlation))
+                if not tell(effect.supervisor, Forward(effect.question, self.actor_ref, effect.correlation)):
+                    tell(self._library, Look(effect.deployment, effect.question, self.actor_ref, effect.correlation))
             case _:
                 super().perform(effect)
 

@@ -176,9 +176,13 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Inquire:
-    """Effect: ask a deployment's repository, through its supervisor; the answer is an ``Outcome``."""
+    """Effect: ask a deployment's repository, through its supervisor; the answer is an ``Outcome``.
 
-    supervisor: Ref
+    None: it sleeps, and is read from the disk.
+    """
+
+    deployment: Deployment
+    supervisor: Ref | None
     correlation: int
     question: ReadApprovals
 
@@ -286,7 +290,7 @@ class _Work:
             self.pages[self.counter] = (sink, name)
             self.peers[sink] = replace(peer, asked=self.counter)
             question = ReadApprovals(after=peer.views[name].after, limit=PORTION)
-            self.effects.append(Inquire(self.deployments[name].supervisor, self.counter, question))
+            self.effects.append(Inquire(name, self.deployments[name].supervisor, self.counter, question))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

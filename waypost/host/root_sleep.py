@@ -1,0 +1,288 @@
+"""How the root keeps deployments that sleep, and wakes them: by mail, by whoever wants one, and at their deadlines.
+
+No actor, thread, repository or journal belongs to one that sleeps: it is a record here, and a line in one row of
+deadlines for the whole host. Whoever says that it sleeps is told to go behind all that was handed to it, so that
+nothing is lost between the two; what comes meanwhile is kept here, and handed to the next supervisor in order. Who may
+be awake at once is ``berths``. Pure.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from actors.describing import Description
+from actors.draining import Depart, GiveWay
+from actors.logic.supervisor_why import asleep
+from actors.messages import WakeAt, Woken
+from actors.watching import Asking
+from substrate.messages import Outcome, Withheld
+from waypost.acting import Asked, Next, Reply, Tell
+from waypost.host import berths
+from waypost.host.berths import Enter, Patience, Press
+from waypost.host.errors import NotNow
+from waypost.host.messages import Awaken, Begin, Deployed, Reroute, RootMessage, Rouse, Route
+from waypost.host.root_redeploying import described
+from waypost.host.root_states import (
+    Awaiting,
+    Dismiss,
+    Dormant,
+    GiveUp,
+    Installing,
+    Kept,
+    Leaving,
+    Lost,
+    Member,
+    Night,
+    Note,
+    Opening,
+    Parting,
+    Raised,
+    Raising,
+    Report,
+    Running,
+    Setup,
+    StartDeployment,
+    State,
+)
+from waypost.model.ids import Deployment
+from waypost.model.times import Now
+
+EARLY = 256
+"""What is kept for one deployment that is to be woken; what comes after that is withheld."""
+_REST = frozenset({"held", "down", "stopped"})
+"""States in which a deployment has no child, and can't give way to anybody."""
+
+
+def begun(message: Begin) -> Opening:
+    """Everybody waits to be started, in order, but those that sleep; first those that stay up whatever comes."""
+    members: dict[Deployment, Member] = {}
+    night = Night()
+    for spec in sorted(message.specs, key=lambda spec: not spec.warm):
+        night = replace(night, berths=berths.wants(night.berths, spec.name))
+    for spec in message.specs:
+        if spec.name in message.dormant:
+            deadline = message.dormant[spec.name]
+            shown = _dormant(described(spec, "dormant", ""), deadline, "")
+            members[spec.name] = Dormant(spec=spec, incarnation=0, description=shown, deadline=deadline)
+            night = _put(replace(night, berths=berths.left(night.berths, spec.name)), spec.name, deadline)
+        else:
+            members[spec.name] = Awaiting(spec=spec, incarnation=1, description=described(spec, "idle", ""))
+    return Opening(members, 1, night=night)
+
+
+def deployed(member: Member) -> Deployed:
+    """A deployment as the root knows it."""
+    return Deployed(member.spec, member.description, member.supervisor if isinstance(member, Raised) else None)
+
+
+# --- what is kept for whoever has no supervisor ----------------------------------------------------------------------
+
+
+def waiting(message: RootMessage) -> Kept | None:
+    """What a message wants of a deployment's supervisor, whoever that will be."""
+    match message:
+        case Rouse():
+            return message.forward
+        case Asked(body=Awaken()):
+            return message.token
+        case _:
+            return None
+
+
+def withheld(kept: Iterable[Kept], why: str) -> Iterable[Tell | Reply]:
+    """Nobody will have it."""
+    for each in kept:
+        if isinstance(each, int):
+            yield Reply(each, NotNow(why))
+        elif each.reply_to is not None:
+            yield Tell(each.reply_to, Outcome(each.correlation, Withheld(why)))
+
+
+def hand(member: Raised, kept: Iterable[Kept]) -> tuple[Tell | Reply, ...]:
+    """Its supervisor is there."""
+    return tuple(
+        Reply(each, deployed(member)) if isinstance(each, int) else Tell(member.supervisor, each) for each in kept
+    )
+
+
+def roused(state: Opening | Running, name: Deployment, kept: Kept) -> Next[State]:
+    """Somebody wants a deployment, which is woken for it, if it sleeps."""
+    member = state.members.get(name)
+    match member:
+        case Raised():
+            return Next(state, hand(member, (kept,)))
+        case Dormant():
+            return Next(_wake(state, member, (kept,)))
+        case Awaiting() | Raising() | Parting() if len(member.early) < EARLY:
+            return Next(_with(state, replace(member, early=(*member.early, kept))))
+        case Awaiting() | Raising() | Parting():
+            return Next(state, tuple(withheld((kept,), "too much waits for it already; try again")))
+        case Leaving() | Installing():
+            return Next(state, tuple(withheld((kept,), "its code is being replaced; try again")))
+        case Lost() | None:
+            return Next(state, tuple(withheld((kept,), "it isn't up")))
+        case _:
+            assert_never(member)
+
+
+# --- falling asleep --------------------------------------------------------------------------------------------------
+
+
+def reported(
+    state: Opening | Running,
+    member: Raised | Parting,
+    description: Description,
+    all_down: Callable[[Mapping[Deployment, Member]], tuple[GiveUp, ...]],
+) -> Next[State]:
+    """A supervisor says how it is: it sleeps, or is awake again although it was told to go."""
+    sleeps, shown = description.state == "dormant", Report(description)
+    match member:
+        case Raised() if sleeps:
+            parting = Parting(
+                spec=member.spec,
+                incarnation=member.incarnation,
+                description=description,
+                supervisor=member.supervisor,
+                courier=member.courier,
+            )
+            return Next(_with(state, parting), (shown, *_reroute(state, member, None)))
+        case Parting() if not sleeps:
+            raised = Raised(
+                spec=member.spec,
+                incarnation=member.incarnation,
+                description=description,
+                supervisor=member.supervisor,
+                courier=member.courier,
+            )
+            return Next(_with(state, raised), (shown, *_reroute(state, member, member), *hand(raised, member.early)))
+        case Raised() | Parting():
+            after = _with(state, replace(member, description=description))
+            return Next(after, (shown, *all_down(after.members)))
+        case _:
+            assert_never(member)
+
+
+def departed(setup: Setup, state: Opening | Running, member: Parting) -> Next[State]:
+    """Nothing belongs to it any more but this record."""
+    name, deadline = member.spec.name, member.description.until
+    dormant = Dormant(
+        spec=member.spec, incarnation=member.incarnation, description=member.description, deadline=deadline
+    )
+    night = replace(state.night, berths=berths.left(state.night.berths, name))
+    after = _with(replace(state, night=_put(night, name, deadline)), dormant)
+    if member.early:
+        after = _wake(after, dormant, member.early)
+    sinks = () if setup.sinks is None else (Tell(setup.sinks, _asking(dormant)),)
+    return Next(after, (Dismiss(member.courier), Note(name, deadline), *sinks))
+
+
+# --- waking ----------------------------------------------------------------------------------------------------------
+
+
+def woken(state: Opening | Running, token: int) -> Opening | Running:
+    """A wake-up that was asked for here: for a deadline, or because others wait."""
+    night = state.night
+    if night.alarm is not None and night.alarm[0] == token:
+        return replace(state, night=replace(night, alarm=None))
+    return replace(state, night=replace(night, berths=berths.impatient(night.berths, token)))
+
+
+def settle(setup: Setup, state: Running, now: Now) -> Next[State]:
+    """Wake whoever is due, start whom there is a place for, ask others to give way, and be woken for the next."""
+    due = [name for wall, name in state.night.deadlines if wall <= now.wall]
+    for name in due:
+        member = state.members[name]
+        assert isinstance(member, Dormant), "nobody else is in that row"
+        woke = _wake(state, member, ())
+        assert isinstance(woke, Running)
+        state = woke
+    effects: list[object] = []
+    if state.night.berths.waiting or state.night.berths.patience is not None:
+        state, effects = _moved(setup, state, now)
+    night = state.night
+    if night.deadlines and (night.alarm is None or night.deadlines[0][0] < night.alarm[1]):
+        token, wall = night.last + 1, night.deadlines[0][0]
+        effects.append(WakeAt(Woken(token), wall=wall))
+        state = replace(state, night=replace(night, last=token, alarm=(token, wall)))
+    return Next(state, tuple(effects))
+
+
+def _moved(setup: Setup, state: Running, now: Now) -> tuple[Running, list[object]]:
+    night, members = state.night, dict(state.members)
+    present = {name: members[name] for name in (*night.berths.awake, *night.berths.waiting[:1])}
+    after, made = berths.moves(
+        night.berths,
+        setup.limits,
+        uncounted=frozenset(
+            name for name, each in present.items() if each.spec.warm or each.description.state in _REST
+        ),
+        may_leave=frozenset(name for name, each in present.items() if isinstance(each, Raised) and not each.spec.warm),
+    )
+    effects: list[object] = []
+    for move in made:
+        member = members[move.name]
+        match move:
+            case Enter() if isinstance(member, Awaiting):
+                members[move.name] = Raising(
+                    spec=member.spec,
+                    incarnation=member.incarnation,
+                    description=member.description,
+                    early=member.early,
+                )
+                effects.append(StartDeployment(member.spec, member.incarnation))
+            case Press() if isinstance(member, Raised):
+                effects.append(Tell(member.supervisor, GiveWay()))
+            case _:
+                raise AssertionError(f"{move} of one that is {type(member).__name__}")
+    last = night.last
+    if after.waiting and after.patience is None:
+        last += 1
+        after = replace(after, patience=Patience(last, after.entered))
+        effects.append(WakeAt(Woken(last), mono=now.mono + berths.PATIENCE))
+    return replace(state, members=members, night=replace(night, berths=after, last=last)), effects
+
+
+def _wake(state: Opening | Running, member: Dormant, early: tuple[Kept, ...]) -> Opening | Running:
+    """It waits for a place, behind those that were woken before."""
+    name, night = member.spec.name, state.night
+    awaiting = Awaiting(
+        spec=member.spec,
+        incarnation=member.incarnation + 1,
+        description=described(member.spec, "waking", ""),
+        early=early,
+    )
+    deadlines = tuple(each for each in night.deadlines if each[1] != name)
+    night = replace(night, deadlines=deadlines, berths=berths.wants(night.berths, name))
+    return _with(replace(state, night=night), awaiting)
+
+
+# --- small things ----------------------------------------------------------------------------------------------------
+
+
+def _put(night: Night, name: Deployment, deadline: int | None) -> Night:
+    if deadline is None:
+        return night
+    row = list(night.deadlines)
+    insort(row, (deadline, name))
+    return replace(night, deadlines=tuple(row))
+
+
+def _with(state: Opening | Running, member: Member) -> Opening | Running:
+    return replace(state, members={**state.members, member.spec.name: member})
+
+
+def _reroute(state: Opening | Running, member: Raised | Parting, to: Parting | None) -> tuple[Tell, ...]:
+    """Its mail goes to this supervisor from now on; to none: it comes here, and the supervisor is told to go."""
+    if not isinstance(state, Running):  # the next bus is told all routes; the one before it hands over nothing more
+        return (Tell(member.supervisor, Depart()),) if to is None else ()
+    route = Route(member.spec.name, None if to is None else to.supervisor)
+    return (Tell(state.bus, Reroute(member.spec.address, route, member.supervisor if to is None else None)),)
+
+
+def _dormant(shown: Description, deadline: int | None, since: str) -> Description:
+    return replace(shown, until=deadline, why=asleep(deadline, since), since=since)
+
+
+def _asking(member: Dormant) -> Asking:
+    return Asking(member.spec.name, member.spec.address, None)
