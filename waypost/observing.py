@@ -45,7 +45,13 @@ class Flushed(msgspec.Struct, frozen=True):
     seconds: tuple[float, ...]
 
 
-Mark: TypeAlias = Enqueued | Timed | Flushed
+class ClockSet(msgspec.Struct, frozen=True):
+    """The wall clock jumped by so many seconds; below 0: back."""
+
+    seconds: float
+
+
+Mark: TypeAlias = Enqueued | Timed | Flushed | ClockSet
 
 
 class Observer(Protocol):

@@ -19,7 +19,7 @@ from waypost.host.observer import Ear, ObserverActor
 from waypost.host.observer_logic import Count, Counted, CountNow, Figures, State, Unasked, Watched, advance
 from waypost.model.ids import Deployment, Generation
 from waypost.model.times import Now
-from waypost.observing import Enqueued, Flushed, Mark, Timed
+from waypost.observing import ClockSet, Enqueued, Flushed, Mark, Timed
 from waypost.shell import request
 from waypost.testing.clock import ManualClock
 
@@ -171,13 +171,13 @@ def test_a_new_process_counts_as_a_restart_unless_the_one_before_was_let_go() ->
 def test_marks_are_added_up() -> None:
     """Each leg by itself, and what the work consisted of."""
     state = State()
-    marks: tuple[Mark, ...] = (Enqueued("a", 0.01), TIMED, TIMED, Flushed("a", (0.001, 0.004)))
+    marks: tuple[Mark, ...] = (Enqueued("a", 0.01), TIMED, TIMED, Flushed("a", (0.001, 0.004)), ClockSet(-3600.0))
     for mark in marks:
         state = advance(state, mark, Now(0, 0.0)).state
     assert {leg: one.count for leg, one in state.legs.items()} == {
         "enqueue": 1, "claim": 2, "consume": 2, "events": 2, "round_trip": 2,
     }  # fmt: skip
-    assert (state.mails, state.written, state.commits) == (2, 8, 6)
+    assert (state.mails, state.written, state.commits, state.clock_jumps) == (2, 8, 6, 1)
     flushed = state.deployments[NAMES[0]]
     assert flushed.flushes.count == 2
     assert 0.002 < (flushed.flush_p99 or 0) <= 0.005

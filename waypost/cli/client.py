@@ -56,6 +56,10 @@ class Client:
         asked = "&".join(f"{name}={quote(str(value))}" for name, value in query.items())
         return self._answer(kind, "GET", _path(path) + (f"?{asked}" if asked else ""), None, "")
 
+    def text(self, *path: str) -> str:
+        """Ask for a page that is no record."""
+        return b"".join(self.follow(*path)).decode()
+
     def post(
         self, kind: type[A], *path: str, body: bytes = b"", content_type: str = "application/json", **query: str
     ) -> A:

@@ -74,6 +74,10 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         Optional[list[str]],  # noqa: UP045 - see above
         typer.Option("--limit", metavar="NAME=VALUE", help="A bound of supervision, such as backoff_cap=10."),
     ] = None,
+    metrics: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--metrics", metavar="[ADDRESS:]PORT", help="Serve a page of metrics, to this machine alone."),
+    ] = None,
 ) -> int:
     """Deploy workflows and run their host in the foreground, until Ctrl-C."""
     from waypost.host.own import check_own
@@ -94,7 +98,13 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         uids=uids,
     )
     return running.run(
-        files or (), data, quiet=quiet, allow_network=allow_network_fs, asked=asked, limits=bounds(limit or ())
+        files or (),
+        data,
+        quiet=quiet,
+        allow_network=allow_network_fs,
+        asked=asked,
+        limits=bounds(limit or ()),
+        metrics=metrics,
     )
 
 

@@ -23,3 +23,11 @@ def top(
     from waypost.cli import top as looking
 
     return looking.top(data, once=once, every=every, as_json=json)
+
+
+@app.command()
+def metrics(data: Data = None) -> int:
+    """Print the host's metrics, in Prometheus' text format."""
+    from waypost.cli import measuring
+
+    return measuring.metrics(data)

@@ -24,6 +24,7 @@ from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
 from waypost.host.guard import hide
 from waypost.host.isolation import Asked, Isolation, choose
+from waypost.host.metrics_server import place as metrics_place
 from waypost.model.limits import DEFAULT, Limits
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
@@ -43,12 +44,14 @@ def run(
     allow_network: bool,
     asked: Asked,
     limits: Limits = DEFAULT,
+    metrics: str | None = None,
 ) -> Exit:
     """Run a host until it is told to stop, or can't go on. Raises HostError, BadKey before it has begun."""
     hide()
     # Whoever started this may ignore it, and then the kernel tells nobody how a child ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
+    measured = None if metrics is None else metrics_place(metrics)
     place = for_host(data, Path(files[0])) if files else existing(data).path
     isolation = choose(asked, data=str(place), environment=os.environ)
     described = _described(tuple(map(Path, files)), place, isolation)
@@ -62,6 +65,7 @@ def run(
             isolation=isolation,
             limits=limits,
             say=None if quiet else say,
+            metrics=measured,
             give_up=signals.give_up,
         )
         out(f"waypost: {words.isolation(str(isolation))}")  # before anything could be run in it
@@ -184,5 +188,9 @@ def _end(host: Host, patience: float) -> None:
 
 def _introduce(host: Host, described: Sequence[Described]) -> None:
     out(f"data in {host.data.path}, signed by {host.key.fingerprint}")
+    metrics = host.config.metrics
+    if metrics is not None:
+        whom = "this machine" if metrics.local else "whoever reaches that address"
+        out(f"metrics at http://{metrics}/metrics, for {whom}")
     for each in described:
         out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}")

@@ -43,6 +43,7 @@ from waypost.host.live import Live
 from waypost.host.lock import HostLock
 from waypost.host.looking import Lookout
 from waypost.host.messages import Begin, End
+from waypost.host.metrics_server import Place, listen, metrics_server
 from waypost.host.observer import Ear, ObserverActor
 from waypost.host.redeploying import Redeployer
 from waypost.host.root import HostActor, House
@@ -75,6 +76,8 @@ class Config:
     limits: Limits = DEFAULT
     say: Callable[[str, str], None] | None = None
     """Is told each line of the timeline: (ISO 8601 UTC, text). None: there is no timeline."""
+    metrics: Place | None = None
+    """Where a page of metrics is served by itself; the API has it in any case."""
     give_up: Callable[[HostError], None] = lambda _error: None
     """Is told when nothing is left that could go on, and why; from another thread, possibly more than once."""
 
@@ -119,6 +122,9 @@ class Host:
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)
+            measuring = None if config.metrics is None else listen(config.metrics)
+            if measuring is not None:
+                opened.callback(measuring.close)
             guardian = Guardian()
             opened.callback(guardian.close)
             observer = Ear(ObserverActor.start(clock=clock))
@@ -141,6 +147,7 @@ class Host:
             opened.callback(_quietly, lambda: sinks.stop(timeout=_MARGIN))
             root = _root(config, ports, clock, wires, opened, sinks, observer)
             live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
+            lookout = Lookout(root, observer, config.limits, clock)
             status = Status(
                 waypost=__version__,
                 pid=os.getpid(),
@@ -157,11 +164,15 @@ class Host:
                 status=lambda: status,
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
-                more=(*Lookout(root, observer, config.limits, clock).routes(), *CredentialDoors(root).routes()),
+                more=(*lookout.routes(), *CredentialDoors(root).routes()),
             )
             with cores.together():
                 server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
             opened.callback(server.stop)
+            if config.metrics is not None and measuring is not None:
+                serving = metrics_server(measuring, lookout.metrics, local=config.metrics.local).start()
+                opened.callback(serving.stop)
+                config = replace(config, metrics=Place(config.metrics.host, measuring.getsockname()[1]))
             opened.callback(tell, sinks, HangUp())  # before that: it waits for what is being answered
             return cls(config, data, key, root, opened.pop_all())
 
@@ -216,7 +227,7 @@ def _root(
     )
     with cores.together():  # all others are started by one of these
         root = HostActor.start(house)
-        clock.start(root)
+        clock.start(root, ports.observer)
         wires.start(root)
     patience = config.limits.stop_deadline + _MARGIN
     opened.callback(_quietly, lambda: root.stop(timeout=patience * (len(config.described) + 1)))

@@ -19,6 +19,7 @@ from typing import Any, assert_never
 from waypost.acting import Next, Ref, Tell
 from waypost.host.alarms import Alarm, Alarms
 from waypost.model.times import Now
+from waypost.observing import NOBODY, ClockSet, Observer
 from waypost.shell import Shell, tell
 
 _log = logging.getLogger(__name__)
@@ -91,8 +92,9 @@ def advance(state: Keeping, message: Alarm | Elapsed, now: Now) -> Next[Keeping]
 class ClockActor(Shell):
     """Keeps the alarms. Use it through ``SystemClock``."""
 
-    def __init__(self, clock: "SystemClock", parent: Ref | None = None) -> None:
+    def __init__(self, clock: "SystemClock", parent: Ref | None = None, observer: Observer = NOBODY) -> None:
         super().__init__("clock", Keeping(), advance, clock=clock, parent=parent)
+        self._observer = observer
         self._rests: queue.SimpleQueue[float | Elapsed | None] = queue.SimpleQueue()
         self._timer = threading.Thread(target=self._wait, name="timer", daemon=True)
 
@@ -101,6 +103,7 @@ class ClockActor(Shell):
         match effect:
             case Jumped(seconds):
                 _log.warning("the wall clock jumped %s by %.1f s", "forward" if seconds > 0 else "back", abs(seconds))
+                self._observer.mark(ClockSet(seconds))
             case Rest():
                 if self._timer.ident is None:
                     self._timer.start()
@@ -128,9 +131,9 @@ class SystemClock:
     def __init__(self) -> None:
         self._actor: Ref | None = None
 
-    def start(self, parent: Ref | None = None) -> "SystemClock":
-        """Start the actor and its thread; ``parent`` is told should it ever fail."""
-        self._actor = ClockActor.start(self, parent)
+    def start(self, parent: Ref | None = None, observer: Observer = NOBODY) -> "SystemClock":
+        """Start the actor and its thread; ``parent`` is told should it ever fail, ``observer`` of jumps."""
+        self._actor = ClockActor.start(self, parent, observer)
         return self
 
     def now(self) -> Now:

@@ -1,4 +1,4 @@
-"""Whoever looks at the whole host: the API's doors for `waypost top` and for the metrics.
+"""Whoever looks at the whole host: the API's doors for `waypost top` and `waypost metrics`.
 
 What they show is known already, by the root and by the observer: two questions, however many deployments there are.
 An observer that has ended, or is slow, is done without, and the answer says so.
@@ -39,7 +39,29 @@ class Lookout:
 
     def routes(self) -> Sequence[Route]:
         """The API's doors."""
-        return (Route("/v1/top", self._top, methods=["GET"]),)
+        return (
+            Route("/v1/top", self._top, methods=["GET"]),
+            Route("/v1/metrics", self.metrics, methods=["GET"]),
+        )
+
+    async def metrics(self, _request: Request) -> Response:
+        """The page of metrics; also served by itself (``metrics_server``)."""
+        from waypost.host.metrics import CONTENT_TYPE_LATEST  # a host that nobody measures doesn't load it
+
+        return Response(await in_thread(self.page), media_type=CONTENT_TYPE_LATEST)
+
+    def page(self) -> bytes:
+        """The metrics in Prometheus' text format, UTF-8. Raises Unanswered."""
+        from waypost.host.metrics import Scrape
+
+        scrape = Scrape(
+            deployed=self.deployed(),
+            observed=self.observed(),
+            dropped=self.observer.dropped,
+            limits=self.limits,
+            now=self.clock.now(),
+        )
+        return scrape.page()
 
     async def _top(self, _request: Request) -> Response:
         return Response(msgspec.json.encode(await in_thread(self.top)), media_type="application/json")

@@ -14,7 +14,7 @@ from actors.messages import Forward, WakeAt
 from actors.watching import Turned
 from waypost.acting import Clock, Ref
 from waypost.host.observer_logic import Count, State, advance
-from waypost.observing import Enqueued, Flushed, Mark, Timed
+from waypost.observing import ClockSet, Enqueued, Flushed, Mark, Timed
 from waypost.shell import Shell, tell
 
 MOST = 4096
@@ -53,7 +53,7 @@ class Ear(pykka.ActorRef[Any]):
 
     def tell(self, message: Any) -> None:
         """As of any ref. Raises pykka.ActorDeadError."""
-        droppable = isinstance(message, Turned | Timed | Enqueued | Flushed)
+        droppable = isinstance(message, Turned | Timed | Enqueued | Flushed | ClockSet)
         inbox = cast("SimpleQueue[Any]", self.actor_inbox)  # the shell's own kind of inbox
         if droppable and inbox.qsize() >= self._most:
             self.dropped = next(self._drops)

@@ -21,7 +21,7 @@ from waypost.acting import Next, Reply
 from waypost.host.histogram import NONE, Histogram, Recent
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
-from waypost.observing import Enqueued, Flushed, Mark, Timed
+from waypost.observing import ClockSet, Enqueued, Flushed, Mark, Timed
 
 PAUSE = 1.0
 """Seconds between two counts of one repository, at least."""
@@ -133,12 +133,13 @@ class State:
     """That were followed from their claim to what they caused."""
     written: int = 0
     commits: int = 0
+    clock_jumps: int = 0
     last: int = 0
     """The last correlation that was given out."""
     asked: Mapping[int, Deployment] = field(default_factory=dict)
 
 
-def advance(state: State, message: ObserverMessage, now: Now) -> Next[State]:  # noqa: PLR0911 - one return per message
+def advance(state: State, message: ObserverMessage, now: Now) -> Next[State]:  # noqa: C901, PLR0911 - a table
     """Add it up, and count where something has changed."""
     match message:
         case Question():
@@ -155,6 +156,8 @@ def advance(state: State, message: ObserverMessage, now: Now) -> Next[State]:  #
             return Next(
                 _with(state, name, replace(one, flushes=one.flushes.add(seconds), recent=one.recent.add(seconds)))
             )
+        case ClockSet():
+            return Next(replace(state, clock_jumps=state.clock_jumps + 1))
         case StateChanged(description):
             return Next(_with(state, description.name, _described(_of(state, description.name), description)))
         case Asking(name, _, supervisor):

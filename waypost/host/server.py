@@ -13,7 +13,7 @@ import stat
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import msgspec
 import uvicorn
@@ -54,13 +54,15 @@ def bind(path: Path) -> socket.socket:
     return listener
 
 
-class ApiServer:
-    """Serves an application on a listening socket, from ``start`` to ``stop``."""
+class Server:
+    """Serves an application on a listening socket, from ``start`` to ``stop``, in a thread of its own."""
 
-    def __init__(self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "") -> None:
+    def __init__(
+        self, listener: socket.socket, app: ASGIApp, protocol: type[asyncio.Protocol] = H11Protocol, name: str = "api"
+    ) -> None:
         config = uvicorn.Config(
             app,
-            http=_protocol(children, kin),
+            http=protocol,
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -72,9 +74,9 @@ class ApiServer:
         )
         self._listener = listener
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._serve, name="api", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
 
-    def start(self) -> "ApiServer":
+    def start(self) -> Self:
         """Begin; who has connected before is served now."""
         self._thread.start()
         return self
@@ -88,6 +90,13 @@ class ApiServer:
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])
+
+
+class ApiServer(Server):
+    """Serves the API: who connects is looked at first."""
+
+    def __init__(self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "") -> None:
+        super().__init__(listener, app, _protocol(children, kin))
 
 
 def user_name(uid: int) -> str:
