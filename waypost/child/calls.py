@@ -59,6 +59,9 @@ class Quitting(msgspec.Struct, frozen=True):
     request: Quit
 
 
+_WISHED = (Wanted, Unwanted)  # made once: it is asked twice for each event
+
+
 class Calls:
     """The calls of one run, by identity, in the order in which the code made them."""
 
@@ -151,7 +154,7 @@ class Calls:
             self._closed.add(call)
         else:
             self._open[call] = after
-        if isinstance(after, Wanted | Unwanted):
+        if isinstance(after, _WISHED):
             self._wishes[call] = None
         else:
             self._wishes.pop(call, None)
