@@ -6,7 +6,7 @@ The codes are those of ``Description.code``; one that isn't known here leads to 
 from waypost.model.why import Sentence, command
 
 _ANEW = "it is tried again by the next start of the host, when that was ended (Ctrl-C)"
-_WHAT_HELPS = {
+KNOWN = {
     "damaged": ("somebody to restore its repository, which is damaged", "fsck", "run"),
     "rolled-back": (
         "somebody to put its newer repository back, or to go on without what is missing",
@@ -24,7 +24,7 @@ _WHAT_HELPS = {
 
 def down(name: str, code: str, message: str, since: str, *, mailed: bool) -> Sentence:
     """``mailed``: whether mail is accepted meanwhile; else it is withheld, and whoever sent it tries again."""
-    what, *verbs = _WHAT_HELPS.get(code, ("somebody to see to what keeps it down", "run"))
+    what, *verbs = KNOWN.get(code, ("somebody to see to what keeps it down", "run"))
     line, other, *_ = (*(command(verb, *(() if verb == "run" else (name,))) for verb in verbs), "")
     mail = "mail is accepted meanwhile" if mailed else "mail is withheld meanwhile, and its senders try again"
     return Sentence(
