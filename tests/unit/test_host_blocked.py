@@ -12,6 +12,8 @@ from waypost.host import source
 from waypost.host.answers import ChildExit
 from waypost.host.deployment_why import NO_HOST, all_told, blocks, sentence_of, told, urgency
 from waypost.host.explain import Situation, read
+from waypost.host.root_redeploying import described
+from waypost.host.root_why import leaving
 from waypost.host.run_why import why
 from waypost.host.status import exit_of
 from waypost.model.ids import Deployment, Generation, run_id
@@ -172,3 +174,18 @@ def test_lists_say_it_of_live_runs_only() -> None:
     rows = source.runs(Listed()).runs  # type: ignore[arg-type]  # it is asked for no more than this
     assert [row.waiting for row in rows] == ["operator: its deployment is crash-looping; step: step pay", ""]
     assert {row.deployment for row in rows} == {Deployment("orders")}
+
+
+@pytest.mark.parametrize("state", ["idle", "starting", "waking", "down"])
+def test_a_deployment_without_a_supervisor_says_what_it_waits_for(state: str) -> None:
+    """It is the root that speaks then; one that is given up names what helps."""
+    found = described(SETUP.spec, state, "its supervisor failed: boom")
+    check(found.why)
+    assert (found.why.needed, found.code) == ((True, "host-fault") if state == "down" else (False, ""))
+
+
+def test_a_deployment_that_makes_way_for_other_code_says_that_it_comes_back() -> None:
+    """Its supervisor knows only that it is to end."""
+    found = leaving(describe(SETUP, DRAINING)).why
+    assert found.then == "other code takes its place, and it starts with that"
+    assert found.waits_for == describe(SETUP, DRAINING).why.waits_for

@@ -9,6 +9,7 @@ from dataclasses import replace
 from actors.describing import Description
 from actors.messages import DeploymentSpec, Stop
 from waypost.acting import Next, Reply, Tell
+from waypost.host import root_why
 from waypost.host.berths import entered
 from waypost.host.errors import NotNow
 from waypost.host.messages import Installed, Redeploy
@@ -110,4 +111,6 @@ def described(spec: DeploymentSpec, state: str, reason: str) -> Description:
         pid=None,
         until=None,
         isolation=spec.isolation,
+        code=root_why.HOST_FAULT if state == "down" else "",
+        why=root_why.sentence(spec.name, state, reason),
     )

@@ -45,6 +45,7 @@ from waypost.host.root_states import (
     StartDeployment,
     State,
 )
+from waypost.host.root_why import leaving
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 
@@ -73,7 +74,8 @@ def begun(message: Begin) -> Opening:
 
 def deployed(member: Member) -> Deployed:
     """A deployment as the root knows it."""
-    return Deployed(member.spec, member.description, member.supervisor if isinstance(member, Raised) else None)
+    shown = leaving(member.description) if isinstance(member, Leaving) else member.description
+    return Deployed(member.spec, shown, member.supervisor if isinstance(member, Raised) else None)
 
 
 # --- what is kept for whoever has no supervisor ----------------------------------------------------------------------
