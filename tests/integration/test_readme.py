@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.cli.commands_looking import app
+import waypost.cli.command  # noqa: F401 - where all verbs come together
+from waypost.cli.commands import app
 from waypost.host.describe import describe
 
 ROOT = Path(__file__).resolve().parents[2]
