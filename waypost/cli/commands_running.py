@@ -5,9 +5,12 @@ from typing import Annotated
 import typer
 
 from waypost.cli.commands import Data, Deployment
+from waypost.cli.commands_credentials import credentials
 from waypost.cli.commands_why import app
 
 __all__ = ["app"]
+
+app.add_typer(credentials, name="credentials")
 
 
 @app.command()

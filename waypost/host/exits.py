@@ -37,6 +37,7 @@ BY_CODE = {
     "withheld": Exit.WITHHELD,
     "busy": Exit.WITHHELD,
     "data-directory": Exit.DATA,
+    "credentials": Exit.DATA,
 }
 """By the ``code`` of an error, as the API answers it too; every other code is REFUSED."""
 

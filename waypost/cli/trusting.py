@@ -1,0 +1,111 @@
+"""``waypost credentials``: how the secrets of deployments are, whether they can be read, and the file anew."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from waypost.cli import words
+from waypost.cli.client import Client
+from waypost.cli.output import err, harmless
+from waypost.cli.place import existing, plain
+from waypost.cli.reading import either, give
+from waypost.host.credential_answers import CredentialShown, CredentialsReloaded, CredentialsShown
+from waypost.host.datadir import DataDir
+from waypost.host.exits import Exit
+
+HEADINGS = ("handle", "from", "state", "since", "used by", "for", "why")
+SOURCES = ("source", "provider", "model", "credential", "base url", "for")
+
+
+def shown(data: str | None, *, as_json: bool) -> Exit:
+    """``waypost credentials list``."""
+    answer = either(existing(data), lambda client: client.get(CredentialsShown, "credentials"), _offline_list)
+    give(answer, _all(answer), as_json=as_json)
+    return Exit.OK
+
+
+def check(data: str | None, *, as_json: bool) -> Exit:
+    """``waypost credentials check``."""
+    answer = either(
+        existing(data), lambda client: client.post(CredentialsShown, "credentials", "check"), _offline_check
+    )
+    give(answer, _table(answer.credentials), as_json=as_json)
+    return Exit.OK if all(each.state == "ok" for each in answer.credentials) else Exit.REFUSED
+
+
+def reload(deployment: str | None, data: str | None, *, as_json: bool) -> Exit:
+    """``waypost credentials reload [DEPLOYMENT]``."""
+    client, named = Client(existing(data).socket), plain("the deployment", deployment or "")
+    answer = client.post(CredentialsReloaded, "credentials", "reload", deployment=named)
+    give(answer, _reloaded(answer), as_json=as_json)
+    unread = [each.handle for each in answer.credentials if each.state in {"stale", "failing"}]
+    refused = [each.deployment for each in answer.delivered if each.refused]
+    if unread:
+        err("waypost: not read: " + ", ".join(unread), "  `waypost credentials check` tries them again")
+    return Exit.REFUSED if unread or (refused and deployment is not None) else Exit.OK
+
+
+def _all(answer: CredentialsShown) -> Iterator[str]:
+    yield from _table(answer.credentials)
+    if answer.sources:
+        yield ""
+        rows = [(e.id, e.provider, e.model, e.credential, e.base_url, ", ".join(e.deployments)) for e in answer.sources]
+        yield from _columns(SOURCES, rows)
+
+
+def _table(credentials: Iterable[CredentialShown]) -> Iterator[str]:
+    rows = [
+        (
+            each.handle,
+            each.kind,
+            each.state,
+            words.moment(each.since),
+            ", ".join(each.used_by),
+            ", ".join(each.deployments),
+            each.why,
+        )
+        for each in credentials
+    ]
+    if rows:
+        yield from _columns(HEADINGS, rows)
+    else:
+        yield "no credentials: credentials.toml in the data directory would list them"
+
+
+def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Aligned, without columns in which nothing is."""
+    filled = [number for number in range(len(headings)) if any(row[number] for row in rows)]
+    yield from words.columns([[headings[n] for n in filled], *([harmless(row[n]) for n in filled] for row in rows)])
+
+
+def _reloaded(answer: CredentialsReloaded) -> Iterator[str]:
+    yield from _table(answer.credentials)
+    for each in answer.delivered:
+        yield f"{each.deployment}: " + (f"not delivered: {harmless(each.refused)}" if each.refused else "delivered")
+
+
+# --- without a host --------------------------------------------------------------------------------------------------
+
+
+def _offline_list(data: DataDir) -> CredentialsShown:
+    from waypost.host.credentials_file import read
+    from waypost.host.keeper_words import listed, sources
+
+    configured = read(data.credentials)
+    return CredentialsShown(credentials=listed(configured), sources=sources(configured))
+
+
+def _offline_check(data: DataDir) -> CredentialsShown:
+    """By this shell's environment, as a host that is started here would have it."""
+    from waypost.host import providers
+    from waypost.host.credentials_file import read
+    from waypost.host.keeper_words import attempt, sources
+
+    configured = read(data.credentials)
+    around = providers.Surroundings(environment=os.environ, folder=data.path)
+    found = []
+    for credential in configured.credentials.values():
+        reading = providers.read(credential.way, around)
+        why = reading.why if isinstance(reading, providers.Failed) else ""
+        found.append(attempt(credential, why, int(time.time() * 1000)))
+    return CredentialsShown(credentials=tuple(found), sources=sources(configured))
