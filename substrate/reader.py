@@ -16,7 +16,19 @@ from substrate.errors import Damaged, NoSuchRun
 from substrate.folder import Folder
 from substrate.keys import PublicKey
 from substrate.listing import list_runs, told_line
-from substrate.messages import Approval, Kept, Latch, LogPage, Planned, ReadHold, ReadRejected, RejectedPage, RunLine
+from substrate.messages import (
+    Approval,
+    InForce,
+    Kept,
+    Latch,
+    LogPage,
+    Planned,
+    ReadHold,
+    ReadRejected,
+    RejectedPage,
+    RunLine,
+)
+from substrate.operations.granting import in_force
 from substrate.questions import read_schedules
 from substrate.readview import ReadView, open_readonly
 from substrate.rules.code import code_of
@@ -146,6 +158,10 @@ class Reader:
         """The open approvals of live runs, oldest run first."""
         live = tuple(runlog.oldest_first(self._view, layout.RUNS))
         return asking.approvals(self._view, live, lambda run: runlog.load(self._view, run), len(live)).found
+
+    def granted(self) -> InForce:
+        """What its steps are granted."""
+        return in_force(self._view)
 
     def deployed(self) -> Deployed | None:
         """What the deployment runs; None where nothing was ever deployed."""

@@ -23,6 +23,7 @@ from substrate.reference.rebuilt import rebuilt
 from substrate.reference.survey import Survey
 from substrate.reference.transcript import UNTOLD, Post, Transcript
 from substrate.settings import Settings
+from waypost.model.grants import encode
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -94,8 +95,8 @@ class _Bringing:
         self._runs: dict[str, RunId] = {}
 
     def grants(self) -> None:
-        """What each step may do, as it was granted there."""
-        puts = {layout.step_grants_path(step): raw for step, raw in sorted(self._found.grants.items())}
+        """What each step may do, as far as what was granted there means anything here."""
+        puts = {layout.step_grants_path(step): encode(grants) for step, grants in sorted(self._found.grants.items())}
         if puts:
             self._desk.carry(Change(author="hub", subject="import what its steps may do", puts=puts))
 

@@ -7,12 +7,18 @@ each queue entry; logs and messages are read again when it is their turn.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from substrate import layout
+from substrate.errors import BadPath
 from substrate.reference import queue, runs
 from substrate.reference.errors import Leaving, NotReference, Unreadable
 from substrate.reference.queue import QueueFound
 from substrate.reference.records import GRANTS, read_grants
 from substrate.reference.runs import RunFound
 from substrate.reference.source import Entry, Source
+from waypost.model import grants as model
+from waypost.model import reference_grants
+from waypost.model.errors import Invalid
+from waypost.model.grants import NOTHING, RUN, StepGrants
 
 MAIN, EVENTS = "main", "events"
 RUNS = 100_000
@@ -31,8 +37,8 @@ class Survey:
     runs: tuple[RunFound, ...]
     queue: QueueFound
     messages: Mapping[str, bytes] = field(repr=False)
-    grants: Mapping[str, bytes]
-    """By step: the bytes of its grants.json, on one line."""
+    grants: Mapping[str, StepGrants]
+    """By step: what of its grants means anything here."""
     leaving: Leaving = field(repr=False)
 
 
@@ -54,7 +60,7 @@ def survey(source: Source, address: str | None, steps: Mapping[str, Source]) -> 
         raise NotReference(source.path, bad.message) from bad
     for branch in sorted(source.branches.keys() - {MAIN, EVENTS}):
         leaving.add(f"{branch}:", "no other branch than main and events is read")
-    kept = {step: raw for step, raw in grants.items() if raw is not None}
+    kept = {step: found for step, found in grants.items() if found is not None and found != NOTHING}
     return Survey(source, main.hex(), found, queued, messages, kept, leaving)
 
 
@@ -116,8 +122,8 @@ def _choose(source: Source, address: str | None, known: Mapping[str, Entry]) -> 
     return address
 
 
-def _grants(step: str, repository: Source, leaving: Leaving) -> bytes | None:
-    """A step's grants, out of its agent-state repository; all else in that is left."""
+def _grants(step: str, repository: Source, leaving: Leaving) -> StepGrants | None:
+    """A step's grants, out of its agent-state repository; all else in that is left, each grant of another kind, too."""
     path, found = f"{step}:state/grants.json", None
     tip = repository.branches.get(MAIN)
     if tip is None:
@@ -125,11 +131,27 @@ def _grants(step: str, repository: Source, leaving: Leaving) -> bytes | None:
     for name, file in repository.files(repository.commit(tip).tree, ""):
         if name == "state/grants.json" and file.kind == "file":
             try:
-                found = read_grants(path, repository.file(file.oid, GRANTS))
+                found = _meant(step, path, read_grants(path, repository.file(file.oid, GRANTS)), leaving)
             except Unreadable as bad:
                 leaving.add(path, bad.why)
         elif name != _SILENT:
             leaving.add(f"{step}:{name}", "an agent's conversation has no place here; nothing goes on from it")
     if found is None:
         leaving.add(path, "the step has no grants that can be taken over")
+    return found
+
+
+def _meant(step: str, path: str, raw: bytes, leaving: Leaving) -> StepGrants:
+    """What these grants mean here. Raises Unreadable."""
+    try:
+        found, others = reference_grants.read(raw)
+        layout.place_of(layout.step_grants_path(step))
+        model.decode(model.encode(found))
+    except (Invalid, BadPath) as bad:
+        raise Unreadable(path, bad.message) from bad
+    for record in others:
+        leaving.add(path, f"it grants what this host knows nothing of: {record}")
+    if found.mail and step != RUN:
+        leaving.add(path, f"no step sends mail here, the run does (--grants {RUN}=REPOSITORY): {', '.join(found.mail)}")
+        found = model.granted(secrets=found.secrets, children=found.children)
     return found

@@ -43,7 +43,8 @@ from waypost.host.describe import describe_all
 from waypost.host.errors import HostError, HostRuns, InTheWay, NoHost, Taken
 from waypost.host.messages import Deployments
 from waypost.host.reach import reached
-from waypost.host.server import bind, user_name
+from waypost.host.server import bind
+from waypost.host.users import user_name
 from waypost.host.why_answers import DeploymentWhy, Why, Whys
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits

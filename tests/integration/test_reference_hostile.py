@@ -146,7 +146,7 @@ def test_an_address_that_none_can_have_here_must_be_replaced(tmp_path: Path) -> 
 
 def test_a_step_without_grants_that_can_be_read_is_said(tmp_path: Path) -> None:
     """And its repository's other files are; nothing is granted by guessing."""
-    agents = {"good": b'{"grants":[{"a":1}]}', "bad": b"{}", "none": None}
+    agents = {"good": b'{"grants":[{"resource":"secret:github","action":"read"}]}', "bad": b"{}", "none": None}
     steps: dict[str, Path] = {}
     for name, raw in agents.items():
         agent = made.Reference(tmp_path / f"{name}.git")

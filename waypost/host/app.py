@@ -17,14 +17,14 @@ import pykka
 
 from actors.describing import Description
 from actors.messages import StateChanged
-from actors.watching import TURNS
+from actors.watching import FOLLOWED, TURNS
 from ipc import cores
 from ipc.secret import Secret
 from substrate.disk import Disk
 from substrate.keys import SigningKey
 from waypost import __version__
 from waypost.acting import Ref
-from waypost.host import offline
+from waypost.host import following_logic, offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
 from waypost.host.clock import SystemClock
@@ -35,12 +35,15 @@ from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.deploying import Means, deploy_all, keys
 from waypost.host.describe import Described, describe
 from waypost.host.errors import HostError
+from waypost.host.following import FollowersActor
+from waypost.host.following_doors import FollowDoors
 from waypost.host.guardian import Guardian
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import end_leftovers, kin
 from waypost.host.library import LibraryActor
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
+from waypost.host.grants_doors import GrantsDoors
 from waypost.host.looking import Lookout
 from waypost.host.messages import Begin, End
 from waypost.host.metrics_server import Place, listen, metrics_server
@@ -53,6 +56,7 @@ from waypost.host.sink_logic import HangUp
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users
 from waypost.host.wires import Wires
+from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell
@@ -145,7 +149,10 @@ class Host:
             opened.callback(_quietly, lambda: library.stop(timeout=_MARGIN))
             sinks = SinkActor.start(clock=clock, library=library)
             opened.callback(_quietly, lambda: sinks.stop(timeout=_MARGIN))
-            root = _root(config, ports, clock, wires, opened, sinks, observer)
+            followers = FollowersActor.start(clock=clock)
+            opened.callback(_quietly, lambda: followers.stop(timeout=_MARGIN))
+            attendants = ((TURNS, observer), (FOLLOWED, followers))
+            root = _root(config, ports, clock, wires, opened, sinks, attendants)
             live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
             lookout = Lookout(root, observer, config.limits, clock)
             status = Status(
@@ -164,7 +171,11 @@ class Host:
                 status=lambda: status,
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
-                more=(*lookout.routes(), *CredentialDoors(root).routes()),
+                more=(
+                    *lookout.routes(), *FollowDoors(live, followers).routes(),
+                    *CredentialDoors(root).routes(),
+                    *GrantsDoors(live, data, config.limits).routes(),
+                ),
             )
             with cores.together():
                 server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
@@ -173,6 +184,7 @@ class Host:
                 serving = metrics_server(measuring, lookout.metrics, local=config.metrics.local).start()
                 opened.callback(serving.stop)
                 config = replace(config, metrics=Place(config.metrics.host, measuring.getsockname()[1]))
+            opened.callback(tell, followers, following_logic.HangUp())
             opened.callback(tell, sinks, HangUp())  # before that: it waits for what is being answered
             return cls(config, data, key, root, opened.pop_all())
 
@@ -195,7 +207,13 @@ class Host:
 
 
 def _root(
-    config: Config, ports: Ports, clock: SystemClock, wires: Wires, opened: ExitStack, sinks: Ref, observer: Ref
+    config: Config,
+    ports: Ports,
+    clock: SystemClock,
+    wires: Wires,
+    opened: ExitStack,
+    sinks: Ref,
+    attendants: tuple[tuple[RunId, Ref], ...],
 ) -> Ref:
     """Start the actors, and the clock and the wires, which tell the root should they fail.
 
@@ -210,7 +228,7 @@ def _root(
         watchers = (timeline,)
 
     def report(description: Description) -> None:
-        for watcher in (*watchers, observer):
+        for watcher in (*watchers, *(who for what, who in attendants if what == TURNS)):
             tell(watcher, StateChanged(description))
 
     house = House(
@@ -223,7 +241,7 @@ def _root(
         give_up=config.give_up,
         watchers=watchers,
         sinks=sinks,
-        attendants=((TURNS, observer),),
+        attendants=attendants,
     )
     with cores.together():  # all others are started by one of these
         root = HostActor.start(house)

@@ -241,6 +241,10 @@ class Live:
         self._forward(situation.name, Unpause(run=run, by=by))
         return Resumed(run=run, by=by)
 
+    def told(self, name: str, what: Operation | Question) -> Any:
+        """The value of what a deployment that is hosted is asked. Raises NotHosted, RefusedByRule, NotNow."""
+        return self._forward(name, what)
+
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
         """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""
         known = tuple(each.spec.name for each in self.deployed())

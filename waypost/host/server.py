@@ -7,7 +7,6 @@ descendant of the host's own children (design §1).
 import asyncio
 import http
 import os
-import pwd
 import socket
 import stat
 import threading
@@ -24,6 +23,7 @@ from waypost.host.answers import Problem
 from waypost.host.errors import HostError, InTheWay, NotNow, NotWritable, Usage
 from waypost.host.guard import Peer, PeerRefused, admit
 from waypost.host.reach import reached
+from waypost.host.users import user_name
 
 _BACKLOG = 64
 _AT_ONCE = 64
@@ -97,14 +97,6 @@ class ApiServer(Server):
 
     def __init__(self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "") -> None:
         super().__init__(listener, app, _protocol(children, kin))
-
-
-def user_name(uid: int) -> str:
-    """The operating system's name for a user; its number where it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
 
 
 def _make_way(path: Path) -> None:

@@ -21,6 +21,14 @@ RANGE = range(70_000, 80_000)
 """No distribution gives these away: people end at 60000, dynamic services at 65535, containers begin at 100000."""
 
 
+def user_name(uid: int) -> str:
+    """The operating system's name for a user; its number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
 def assign(
     names: Iterable[str], known: Mapping[str, int], *, among: range, taken: Collection[int], salt: str
 ) -> dict[str, int]:

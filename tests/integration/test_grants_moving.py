@@ -1,0 +1,87 @@
+"""Grants that come from the reference system's repositories, or go there: what means the same, and nothing guessed."""
+
+from pathlib import Path
+
+import pytest
+
+from substrate.reader import Reader
+from substrate.reference.export import export
+from waypost.host.datadir import DataDir
+from waypost.host.errors import NotWritable
+from waypost.host.granted import GrantsWanted, change_alone, show_alone
+from waypost.host.granted import export as export_from
+from waypost.host.importing import Order, carry_out
+from waypost.host.offline import public_key
+from waypost.model import reference_grants
+from waypost.model.errors import Invalid
+from waypost.model.grants import RUN, granted
+from waypost.model.ids import Deployment
+from waypost.testing import reference as made
+
+GIVEN = {
+    RUN: granted(mail=["*@partner.example", "boss@example.com"], secrets=["ledger"]),
+    "fetch": granted(secrets=["github"], children=["billing"]),
+}
+
+
+def theirs(folder: Path) -> Path:
+    """A deployment there that has never run anything."""
+    source = made.Reference(folder / "theirs.git")
+    source.commit("main", {".gitignore": b""})
+    source.commit("events", made.queued("a@x", made.BEGAN, made.mail("a@x")))
+    return source.path
+
+
+def test_what_is_exported_comes_back_the_same(tmp_path: Path) -> None:
+    """Out as agent-state repositories, and in again by the import that reads them."""
+    repositories = export(GIVEN, tmp_path / "out", 1_790_000_000)
+    steps = {path.name.removesuffix(".git"): path for path in repositories}
+    order = Order(source=theirs(tmp_path), name=Deployment("desk"), address=None, steps=steps)
+    done = carry_out(tmp_path / "data", order)
+    assert done.grants == (RUN, "fetch")
+    assert not done.left
+    data = DataDir(tmp_path / "data")
+    reader = Reader.open(data.repo("desk"), public_key(data))
+    assert dict(reader.granted().steps) == GIVEN
+
+    again = export_from(data, "desk", tmp_path / "again")
+    assert [path.name for path in again] == ["@run.git", "fetch.git"]
+    with pytest.raises(NotWritable):
+        export_from(data, "desk", tmp_path / "again")
+
+
+def test_what_the_reference_grants_and_we_have_not_is_named_and_grants_nothing(tmp_path: Path) -> None:
+    """A tool, a denial, a condition, a step that would send mail: none of them is widened to what it resembles."""
+    records = (
+        b'{"resource":"tool:posix","action":"invoke"},{"resource":"secret:github","action":"read","effect":"deny"},'
+        b'{"resource":"secret:ledger","action":"read","expires":"2020-01-01"},{"resource":"secret:*","action":"read"},'
+        b'{"resource":"mail:boss@example.com","action":"send"},{"resource":7},{"resource":"secret:ok","action":"read"}'
+    )
+    agent = made.Reference(tmp_path / "agent.git")
+    agent.commit("main", {"state/grants.json": b'{"grants":[%s]}' % records})
+    order = Order(source=theirs(tmp_path), name=Deployment("desk"), address=None, steps={"fetch": agent.path})
+    done = carry_out(tmp_path / "data", order)
+    data = DataDir(tmp_path / "data")
+    (_, step) = show_alone(data, "desk").steps
+    assert (step.step, step.secrets, step.mail) == ("fetch", ("ok",), None)
+    assert len(done.left) == 6
+    assert all(each.path == "fetch:state/grants.json" for each in done.left)
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"grants":{}}', b'{"grants":[7]}', b'{"grants":[],"more":1}'])
+def test_what_is_no_list_of_grants_is_refused(raw: bytes) -> None:
+    """Whoever reads it decides what follows."""
+    with pytest.raises(Invalid):
+        reference_grants.read(raw)
+
+
+def test_grants_are_changed_without_a_host_and_stand_in_the_history(tmp_path: Path) -> None:
+    """An operator needs no running host to take something away."""
+    order = Order(source=theirs(tmp_path), name=Deployment("desk"), address=None, steps={})
+    carry_out(tmp_path / "data", order)
+    data = DataDir(tmp_path / "data")
+    done = change_alone(data, "desk", GrantsWanted(step="fetch", give=granted(secrets=["github"])))
+    assert done.grants == granted(secrets=["github"])
+    taken = change_alone(data, "desk", GrantsWanted(step="fetch", take=granted(secrets=["github"])))
+    assert taken.grants == granted()
+    assert not Reader.open(data.repo("desk"), public_key(data)).granted().steps
