@@ -44,6 +44,7 @@ def test_the_page_is_true_without_a_host(data: Path, tmp_path: Path) -> None:
     assert "0 9 * * MON-FRI" in answer.out
     assert "catch_up=none, overlap=queue" in answer.out
     assert "waits for a host" in answer.out
+    assert f"next: waypost run --data {data}" in answer.out
     ticks = re.findall(
         r"^[0-9-]{10} [0-9:]{5}  [0-9-]{10} [0-9:+]{11}  digest/", said(following, data).out, re.MULTILINE
     )

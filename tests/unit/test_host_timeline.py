@@ -59,6 +59,8 @@ def test_each_thing_that_is_seen_has_its_line() -> None:
     assert advance(Watching(), queued, NOW).effects == (
         Say(AT, f"expenses {short(RUN)}  mail 7 from ann@example.com: hi\N{REPLACEMENT CHARACTER}[2J there"),
     )
+    nobodys = SeenQueued(HERE, RUN, 8, "", "Schedule morning")
+    assert advance(Watching(), nobodys, NOW).effects == (Say(AT, f"expenses {short(RUN)}  mail 8: Schedule morning"),)
     progress = SeenProgress(HERE, RUN, CallId("r1#1"), "half way")
     assert advance(Watching(), progress, NOW).effects == (Say(AT, f"expenses {short(RUN)}  … half way"),)
     seen = Seen(HERE, RUN, Recorded(STARTED, b""))

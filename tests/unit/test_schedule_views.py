@@ -10,9 +10,11 @@ from substrate.messages import Planned
 from substrate.ticking import Ticked
 from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
+from waypost.host.narrate import Narrator
 from waypost.host.schedules import listed, shown, tried
-from waypost.model.ids import RunId
-from waypost.model.schedule import schedule
+from waypost.model import events as ev
+from waypost.model.ids import CallId, RunId
+from waypost.model.schedule import schedule, tick_id
 from waypost.model.times import unstamp
 from waypost.model.why import Sentence
 from waypost.testing.verbs import verb
@@ -141,6 +143,13 @@ def test_the_next_one_of_all_deployments_is_listed_first():
     assert [row.deployment for row in listed(source, NOW, name="soon", count=3).schedules] == ["soon"]
     with pytest.raises(NoSuchDeployment, match="nobody"):
         listed(source, NOW, name="nobody")
+
+
+def test_a_run_that_the_clock_began_says_so_in_its_timeline():
+    """Its mail has no sender, and "mail 7" alone says nothing."""
+    mail = ev.Mailed(arrival=7, id=tick_id("hourly", NOW), sha256="0" * 64)
+    received = ev.SignalReceived(call=CallId("r1#1"), signal="s", mail=mail)
+    assert "mail 7, of schedule hourly" in Narrator().tell(received)
 
 
 # --- without a deployment -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from waypost.host.errors import Usage
 from waypost.host.exits import Exit
 from waypost.host.schedule_answers import DueTick, ScheduleShown, SchedulesShown
 from waypost.model.errors import Invalid
+from waypost.model.why import beside
 
 LISTED = ("schedule", "state", "next, UTC", "there", "last, UTC", "expression", "zone", "settings")
 _DEFAULTS = {"gap": "run-after", "repeat": "first", "catch_up": "latest", "overlap": "skip"}
@@ -21,7 +22,7 @@ _FATES = {"sent": "", "waiting": "waits", "cancelled": "in place of the one befo
 def listed(deployment: str | None, data: str | None, *, as_json: bool) -> Exit:
     """``waypost schedule list [DEPLOYMENT]``."""
     answer = _asked(deployment, data, 1)
-    give(answer, _list(answer), as_json=as_json)
+    give(answer, _list(answer, ("--data", data) if data else ()), as_json=as_json)
     err(*words.unread(answer.unread))
     return Exit.LEFT if answer.unread else Exit.OK
 
@@ -78,14 +79,14 @@ def _now() -> int:
 # --- in words -------------------------------------------------------------------------------------------------------
 
 
-def _list(answer: SchedulesShown) -> Iterator[str]:
+def _list(answer: SchedulesShown, options: tuple[str, ...]) -> Iterator[str]:
     if not answer.schedules:
         yield "no schedule is deployed here: a workflow has one by @workflow.cron"
         return
     yield from words.columns([LISTED, *map(_row, answer.schedules)])
     for each in answer.schedules:
         if each.why:
-            helps = f"; next: {each.command}" if each.command else ""
+            helps = f"; next: {beside(each.command, *options)}" if each.command else ""
             yield f"{_name(each)}: {harmless(each.why)}{helps}"
 
 

@@ -10,6 +10,7 @@ from typing import assert_never
 from msgspec import UNSET
 
 from waypost.model import events as ev
+from waypost.model.schedule import tick_of
 from waypost.model.times import stamp
 
 _SHORT = 100
@@ -197,6 +198,8 @@ def _foreign(event: ev.Foreign) -> str:
 
 
 def _mailed(mail: ev.Mailed) -> str:
+    if (tick := tick_of(mail.id)) is not None:
+        return f"mail {mail.arrival}, of schedule {tick.schedule}"
     return f"mail {mail.arrival}" + (f" from {printable(mail.sender, _SHORT)}" if mail.sender else "")
 
 

@@ -53,7 +53,8 @@ def advance(state: Watching, message: TimelineMessage, now: Now) -> Next[Watchin
         case SeenProgress():
             effect = Say(stamp(now.wall), f"{message.deployment} {short(message.run)}  … {printable(message.text)}")
         case SeenQueued():
-            mail = f"mail {message.arrival} from {printable(message.sender)}: {printable(message.subject)}"
+            sender = f" from {printable(message.sender)}" if message.sender else ""  # a tick has none
+            mail = f"mail {message.arrival}{sender}: {printable(message.subject)}"
             effect = Say(stamp(now.wall), f"{message.deployment} {short(message.run)}  {mail}")
         case StateChanged(description):
             now_said = (description.state, description.reason)
