@@ -362,6 +362,7 @@ class Writer:
     def _context(self, now: Now) -> Context:
         return Context(
             now=now,
+            deployment=self._settings.deployment,
             repository=self._repository,
             address=self._settings.address,
             runs=self._settings.runs,

@@ -135,7 +135,8 @@ def _barred(name: str, barred: Barred, since: str) -> Sentence:
     if not barred.lacks:
         again = "it is tried again, later and later, and by itself; what has begun loses nothing"
         helps = command("credentials", "check")
-        return Sentence(waits_for=barred.why, since=since, then=again, command=helps)
+        what = f"what its steps may do and read: {barred.why}"
+        return Sentence(waits_for=what, since=since, then=again, command=helps)
     step, handle = barred.lacks[0]
     where = () if step == RUN else (step,)
     return Sentence(

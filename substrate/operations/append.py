@@ -35,7 +35,7 @@ def append(view: View, operation: Append, context: Context) -> Decided:
     before = view.known(operation.run)
     refused = child_may_write(view, operation.by, before)
     for event in operation.events:
-        refused = refused or _acceptable(view, operation, event)
+        refused = refused or _acceptable(view, operation, event, context)
     if refused is not None:
         return refused
     made = extend(view, operation.run, before, operation.events, context)
@@ -149,7 +149,7 @@ def child_may_write(view: View, by: Principal, before: Known) -> Refused | None:
             return None
 
 
-def _acceptable(view: View, operation: Append, event: ev.AnyEvent) -> Refused | None:
+def _acceptable(view: View, operation: Append, event: ev.AnyEvent, context: Context) -> Refused | None:
     """What can be said of one proposed event without the state of its run."""
     why = principals.forbids(operation.by, event, "append")
     if why:
@@ -159,11 +159,14 @@ def _acceptable(view: View, operation: Append, event: ev.AnyEvent) -> Refused | 
     call = ev.call_of(event)
     if call is not None and not is_call_id(call):
         return Refused("call", f"{call[:80]!r} is not a call identity such as r1#2")
-    return _fields(view, operation, event) if isinstance(event, _LIMITED) else None
+    return _fields(view, operation, event, context) if isinstance(event, _LIMITED) else None
 
 
 def _fields(  # noqa: PLR0911 - a table
-    view: View, operation: Append, event: ev.TimerSet | ev.TimerCancelled | ev.SignalAwaited | ev.RunResumed
+    view: View,
+    operation: Append,
+    event: ev.TimerSet | ev.TimerCancelled | ev.SignalAwaited | ev.RunResumed,
+    context: Context,
 ) -> Refused | None:
     call = ev.call_of(event)
     match event:
@@ -179,7 +182,7 @@ def _fields(  # noqa: PLR0911 - a table
             allowed = recipients(view, operation.run, view.known(operation.run).run)
             stranger = next((who for who in event.who if not may_mail(allowed, who)), None)
             if stranger is not None:
-                return Refused("grants", f"{stranger[:200]} may not be asked: {no_grant(stranger)}")
+                return Refused("grants", f"{stranger[:200]} may not be asked: {no_grant(stranger, context.deployment)}")
         case ev.RunResumed() if event.generation != view.state.generation:
             return Refused("generation", f"generation {event.generation} is not at work, {view.state.generation} is")
         case ev.RunResumed():

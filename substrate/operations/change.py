@@ -106,6 +106,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What the world says to a decision. A struct, as ``Change`` is: made for every write, ten times as quickly."""
 
     now: Now
+    deployment: str
     repository: str
     address: str
     runs: Runs

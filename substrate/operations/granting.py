@@ -87,7 +87,7 @@ def change_grants(view: View, operation: ChangeGrants) -> Decided:
     )
 
 
-def barred(granted: InForce, start: Start) -> Fault | None:
+def barred(granted: InForce, start: Start, deployment: str) -> Fault | None:
     """Why a run may not begin under what is in force, for good; None where it may."""
     if granted.unreadable:
         return Fault(type=GRANTS_UNREADABLE, message=f"what the steps may do can't be read: {granted.why_unreadable}")
@@ -95,7 +95,7 @@ def barred(granted: InForce, start: Start) -> Fault | None:
     if not missing:
         return None
     step, name = missing[0]
-    where = "DEPLOYMENT" if step == RUN else f"DEPLOYMENT {step}"
+    where = deployment if step == RUN else f"{deployment} {step}"
     return Fault(
         type=GRANTS_MISSING,
         message=f"{model.lacking(missing)}; `waypost grants set {where} --secret {name}`, then send the mail again",

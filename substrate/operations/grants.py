@@ -54,9 +54,9 @@ def recipients(view: View, run: RunId, before: fold.Run) -> tuple[str, ...]:
     return tuple(filter(None, (ledger.started.mail.sender, *mail)))
 
 
-def no_grant(person: str) -> str:
+def no_grant(person: str, deployment: str) -> str:
     """What is said to a run that may not mail this person, and to whoever reads of it."""
-    return f"no grant to mail {person[:200]}; `waypost grants set DEPLOYMENT --mail {quote(person[:200])}` gives it"
+    return f"no grant to mail {person[:200]}; `waypost grants set {deployment} --mail {quote(person[:200])}` gives it"
 
 
 def encode_grants(record: Grants) -> bytes:

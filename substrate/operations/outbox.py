@@ -64,7 +64,7 @@ def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Le
     allowed = recipients(view, operation.run, before.run)
     stranger = next((each for each in operation.to if not may_mail(allowed, each)), None)
     if stranger is not None:
-        return _failed(view, operation, no_grant(stranger), context)
+        return _failed(view, operation, no_grant(stranger, context.deployment), context)
     message = _composed(view, operation, name, parent, context)
     if len(message) > context.limits.mail:
         return _failed(view, operation, f"the mail has {len(message)} bytes, over {context.limits.mail}", context)

@@ -86,7 +86,7 @@ def _begin(
     rerouted: RunId | None = None,
 ) -> Decided:
     raw_grants = encode_grants(grants(entry.sender, start.mail_to, view.granted))
-    barred = barred or barring(view.granted, start)
+    barred = barred or barring(view.granted, start, context.deployment)
     event = ev.RunStarted(
         mail=entry.mailed,
         definition=start.definition,

@@ -103,7 +103,7 @@ def test_mail_is_as_declared_until_an_operator_says_otherwise(desk: Desk) -> Non
     assert desk.must(change(RUN, take=granted(mail=[BOSS]))) == granted(mail=[CFO])
     refused = mailed(desk, run, BOSS, number=2)
     assert isinstance(refused, ev.MailFailed)
-    assert f"waypost grants set DEPLOYMENT --mail {BOSS}" in refused.reason
+    assert f"waypost grants set expenses --mail {BOSS}" in refused.reason
     assert isinstance(mailed(desk, run, CFO, number=3), ev.MailQueued)
     assert isinstance(mailed(desk, run, SENDER, number=4), ev.MailQueued)
     desk.must(ChangeGrants(by="ann", step=RUN, declared=True))
@@ -154,7 +154,7 @@ def test_a_run_that_asks_for_what_is_not_granted_begins_and_fails_in_one_commit(
     assert isinstance(failed, ev.RunFailed)
     assert failed.error.type == "GrantMissing"
     assert "secret github to step fetch" in failed.error.message
-    assert "waypost grants set DEPLOYMENT fetch --secret github" in failed.error.message
+    assert "waypost grants set expenses fetch --secret github" in failed.error.message
     assert desk.index.standing(run) == "ended"
     desk.must(change("fetch", give=granted(secrets=["github"])))
     assert len(desk.events(begun(desk, "n@x", ASKING))) == 1

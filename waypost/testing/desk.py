@@ -122,6 +122,7 @@ class Desk:
         """What the world says to a decision now."""
         return Context(
             now=Now(self.wall, 0.0),
+            deployment="expenses",
             repository=REPOSITORY,
             address=ADDRESS,
             runs=self.runs,
