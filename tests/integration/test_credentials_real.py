@@ -13,15 +13,18 @@ import pytest
 from actors.messages import Forward
 from substrate.granting import ChangeGrants
 from substrate.messages import Done
-from waypost.cli.client import Client
-from waypost.host.answers import EventsPage, MailTaken, RunShown
+from waypost.cli.client import Client, Said
+from waypost.host.answers import DeploymentDraining, DeploymentResumed, EventsPage, MailTaken, RunShown
 from waypost.host.app import Config, Host
 from waypost.host.credential_answers import CredentialsReloaded, CredentialsShown
+from waypost.host.credential_errors import BadCredentials
 from waypost.host.describe import describe_all
 from waypost.host.messages import Deployments
+from waypost.host.why_answers import DeploymentWhy, Why
 from waypost.model.grants import granted
 from waypost.model.limits import Limits
 from waypost.shell import request
+from waypost.testing.child_stage import eventually
 from waypost.testing.host import children_of
 from waypost.testing.leaks import found_in, of_processes, on_disk
 
@@ -69,11 +72,20 @@ def environment() -> list[str]:
     """What it may see of the variables."""
     return sorted(name for name in os.environ if "PLANTED" in name)
 
+@flow.step
+def twice(gate: str) -> list[int]:
+    """Reads it, waits until somebody has written into the gate, and reads it again."""
+    before = len(secret("by-file").reveal())
+    with open(gate) as opened:
+        opened.read()
+    return [before, len(secret("by-file").reveal())]
+
 @flow.run
 async def run(mail: Mail) -> list[str]:
-    """One step, named by the mail."""
+    """One step, named by the mail, with what else it says."""
+    name, *arguments = mail.text.split()
     try:
-        return [str(await globals()[mail.text.strip()]())]
+        return [str(await globals()[name](*arguments))]
     except StepError as error:
         return [error.type, error.reason]
 '''
@@ -95,6 +107,7 @@ GRANTS = {
     "asks_models": ("by-command",),
     "careless": ("by-file", "by-env"),
     "gives_away": ("by-env",),
+    "twice": ("by-file",),
 }
 
 
@@ -149,6 +162,14 @@ class Running:
         raw = f"From: ann@example.com\r\nMessage-ID: <{self.sent}@x>\r\nSubject: s\r\n\r\n{step}\r\n".encode()
         taken = self.client.post(MailTaken, "mail", "trusted@example.com", body=raw, content_type="message/rfc822")
         return taken.run
+
+    def why(self, run: str) -> str:
+        """What a run waits on, as an operator is told."""
+        return repr(self.client.get(Why, "runs", run, "why"))
+
+    def deployment_why(self) -> str:
+        """What the deployment waits on."""
+        return repr(self.client.get(DeploymentWhy, "deployments", "trusted", "why"))
 
     def result(self, step: str) -> list[str]:
         """What a run of this step returns."""
@@ -207,3 +228,85 @@ def test_secrets_reach_the_steps_that_may_read_them_and_leave_no_trace(
     texts |= on_disk(running.data)
     assert found_in(texts, PLANTED) == []
     assert b"token: [secret by-file]" in texts["logs/trusted.log"]
+
+
+# --- what goes wrong -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.torture
+def test_a_credential_that_is_away_defers_a_run_which_begins_when_it_is_back(running: Running) -> None:
+    """The mail is accepted and waits; `why` names the handle and what failed, never what a file or command said."""
+    running.folder.joinpath("token").rename(running.folder / "away")
+    running.grant()
+    run = running.send("uses")
+    eventually(lambda: "by-file" in running.why(run), "the run says what it waits for")
+    assert "No such file" in running.why(run)
+    running.folder.joinpath("away").rename(running.folder / "token")
+    running.wait_for("completed")
+
+
+@pytest.mark.torture
+def test_a_credential_that_isnt_listed_fails_the_run_durably_and_mail_goes_on_when_it_is(running: Running) -> None:
+    """No child ever sees such a run; its history says why it failed."""
+    file = running.data / "credentials.toml"
+    whole = file.read_text()
+    file.write_text(whole.replace("by-file", "another"))
+    running.client.post(CredentialsReloaded, "credentials", "reload")
+    running.grant()
+    run = running.send("uses")
+    running.wait_for("failed")
+    page = running.client.get(EventsPage, "runs", run, "events", after=0)
+    events = [json.loads(bytes(raw)) for raw in page.events]
+    assert [event["type"] for event in events] == ["RunStarted", "RunFailed"]
+    assert "by-file isn't listed in credentials.toml" in events[-1]["error"]["message"]
+    file.write_text(whole)
+    running.client.post(CredentialsReloaded, "credentials", "reload")
+    eventually(lambda: "by-file" not in running.deployment_why(), "the keeper was asked again")
+    running.send("uses")
+    running.wait_for("completed")
+
+
+@pytest.mark.torture
+def test_a_reload_says_to_whom_it_could_deliver_nothing_and_a_bad_file_changes_nothing(running: Running) -> None:
+    """A held deployment has no process; a slip of the editor is told with its line."""
+    running.grant()
+    assert running.result("uses")
+    running.client.post(DeploymentDraining, "deployments", "trusted", "drain")
+    running.wait_for("is held")
+    done = running.client.post(CredentialsReloaded, "credentials", "reload", deployment="trusted")
+    ((name, refused),) = [(each.deployment, each.refused) for each in done.delivered]
+    assert (name, "it is held" in refused) == ("trusted", True)
+    running.client.post(DeploymentResumed, "deployments", "trusted", "resume")
+    file = running.data / "credentials.toml"
+    whole = file.read_text()
+    file.write_text(whole + "\n[credentials.more]\nenv = 3\n")
+    with pytest.raises(Said) as said:
+        running.client.post(CredentialsReloaded, "credentials", "reload")
+    assert (said.value.code, f"line {whole.count(chr(10)) + 2}" in said.value.message) == ("credentials", True)
+    assert running.result("uses")
+    with pytest.raises(Said) as said:
+        running.client.post(CredentialsReloaded, "credentials", "reload", deployment="none")
+    assert said.value.code == "no-such-deployment"
+
+
+@pytest.mark.torture
+def test_a_host_doesnt_start_on_a_file_that_it_doesnt_understand(tmp_path: Path) -> None:
+    """Whoever starts it is there to mend it; nothing has begun."""
+    with pytest.raises(BadCredentials, match="line 2"):
+        Running(tmp_path, listed="\n[secrets]\n")
+
+
+@pytest.mark.torture
+def test_a_step_that_runs_sees_the_new_value_when_it_asks_again(running: Running) -> None:
+    """What was sent before another run's start is there when that run is: the second run is only for that."""
+    os.mkfifo(running.folder / "gate")
+    running.grant()
+    run = running.send(f"twice {running.folder / 'gate'}")
+    running.wait_for("step twice")
+    with (running.folder / "gate").open("w") as gate:  # opens when the step has read the first value
+        running.folder.joinpath("token").write_text(ROTATED)
+        running.client.post(CredentialsReloaded, "credentials", "reload", deployment="trusted")
+        assert running.result("environment")
+        gate.write("go on\n")
+    assert str([len(FILE), len(ROTATED)]) in running.wait_for("completed")
+    assert running.client.get(RunShown, "runs", run).state == "completed"
