@@ -1,5 +1,6 @@
 """A run in words: every event has a line, every live run says what it waits on and what to run next."""
 
+from dataclasses import replace
 from typing import get_args
 
 import msgspec
@@ -12,6 +13,7 @@ from waypost.host.narrate import Narrator, printable
 from waypost.host.run_why import shown, why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, run_id
+from waypost.testing.sayings import check_reason
 
 RUN = run_id(3, b"12345678")
 HASH = "0" * 64
@@ -245,3 +247,35 @@ def test_a_shown_run_has_its_whole_timeline() -> None:
     assert (answer.sender, answer.seq, len(answer.lines)) == ("ann@example.com", 3, 3)
     assert answer.started == "2026-11-29T08:00:01.000Z"
     assert shown(read(RunId(RUN), []), HERE).state == "queued"
+
+
+@pytest.mark.parametrize(
+    ("failure", "isolation", "told"),
+    [
+        ("PermissionError: [Errno 13] Permission denied: '/srv/x'", "namespace", True),
+        ("OSError: [Errno 30] Read-only file system: '/srv/x'", "namespace: no network", True),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/srv/x'", "namespace", True),
+        ("PermissionError: [Errno 13] Permission denied: '/srv/x'", "", True),
+        ("PermissionError: [Errno 13] Permission denied: '/srv/x'", "none", False),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'x'", "namespace", False),
+        ("ValueError: no amount", "namespace", False),
+    ],
+)
+def test_a_step_that_failed_at_a_path_that_is_shut_is_told_how_to_open_it(
+    failure: str, isolation: str, *, told: bool
+) -> None:
+    """In a namespace most of the machine doesn't exist: what the step says of it misleads."""
+    kind, _, message = failure.partition(": ")
+    fault = ev.Fault(type=kind, message=message, step="pay", call=FIRST)
+    here = replace(HERE, isolation=isolation)
+    ended = why(read(RUN, log(STARTED, STEP, ev.RunFailed(error=fault))), here)
+    assert ("`waypost run --reads PATH`" in ended.then) == told
+    tried = (
+        ev.StepFailed(call=FIRST, error=fault, final=False),
+        ev.TimerSet(call=FIRST, timer="r1#1/2", delay=1.0, seen=3, fire_at=2 * 10**12),
+        ev.AttemptScheduled(call=FIRST, attempt=2, timer="r1#1/2"),
+    )
+    retried = why(read(RUN, log(STARTED, STEP, *tried)), here)
+    assert [each.kind for each in retried.waiting] == ["retry"]
+    assert ("`waypost run --writes PATH`" in retried.then) == told
+    check_reason(retried)

@@ -24,8 +24,10 @@ from substrate.questions import answer, read_approvals
 from waypost.host.errors import AmbiguousMail, NotOnHold
 from waypost.host.explain import Situation
 from waypost.host.queued import named_on_hold, on_hold, rejected
+from waypost.host.reasons import of_mail, of_run
 from waypost.model.ids import RunId
 from waypost.testing.desk import ADDRESS, Desk, message
+from waypost.testing.sayings import check_reason
 
 
 class Desks:
@@ -110,3 +112,29 @@ def test_a_number_is_enough_where_only_one_deployment_has_it_on_hold(text: str, 
     else:
         with pytest.raises(found):  # type: ignore[call-overload] # the table holds error types beside names
             named_on_hold(source, text)
+
+
+def test_why_says_what_becomes_of_a_mail_that_no_run_has() -> None:
+    """On hold it needs somebody; rejected it needs nobody any more; a mail that has a run is asked about by that."""
+    source = Desks(expenses=desk(refused=1, held=1, taken=1))
+    held = of_mail(source, "expenses/4")
+    check_reason(held)
+    assert (held.place, held.why, held.needed) == ("hold", "id-clash", True)
+    assert held.command == "waypost queue release expenses/4"
+    assert "it has the message id of mail expenses/3" in held.waits_for
+    gone = of_mail(source, "1")
+    check_reason(gone)
+    assert (gone.place, gone.needed, gone.command) == ("rejected", False, "waypost queue rejected")
+    assert gone.waits_for == "nothing: it was rejected (malformed)"
+    for other in ("2", "77"):
+        with pytest.raises(NotOnHold):
+            of_mail(source, other)
+
+
+def test_why_knows_since_when_the_mail_of_a_run_that_has_not_begun_lies_here() -> None:
+    """There is no event yet that could say so."""
+    source = Desks(expenses=desk())
+    (line,) = source.runs("expenses", 10)
+    answer = of_run(source, line.run)
+    assert (answer.state, answer.waiting[-1].kind, answer.waiting[-1].since) == ("queued", "dispatch", line.started)
+    assert answer.command == "waypost run"
