@@ -13,7 +13,17 @@ from waypost.model import events as ev
 
 Name = Literal["supervisor", "workflow-process", "hub"]
 Door = Literal[
-    "import", "append", "take-up", "answer", "queue-mail", "delivery", "pause", "cancel", "signal", "interrupt"
+    "import",
+    "append",
+    "take-up",
+    "answer",
+    "queue-mail",
+    "delivery",
+    "pause",
+    "cancel",
+    "signal",
+    "interrupt",
+    "resume",
 ]
 
 HOST: frozenset[Name] = frozenset({"supervisor", "hub"})
@@ -37,7 +47,7 @@ def _rule(who: frozenset[Name], *doors: Door) -> Rule:
 TABLE: dict[type[ev.Event], Rule] = {
     ev.RunStarted: _rule(HOST, "take-up"),
     ev.Foreign: _rule(ADMINISTRATOR, "import"),
-    ev.RunResumed: _rule(HOST, "append"),
+    ev.RunResumed: _rule(HOST, "append", "resume"),
     ev.RunInterrupted: _rule(HOST, "interrupt"),
     ev.RunPaused: _rule(HOST, "pause", "interrupt"),
     ev.RunUnpaused: _rule(HOST, "pause"),

@@ -163,6 +163,17 @@ class BeginGeneration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRuns:
+    """RunResumed of ``generation`` for each of these runs, in one commit.
+
+    Of runs that aren't driven any more, or can't be read, nothing is written. Value: tuple of those that were resumed.
+    """
+
+    generation: Generation
+    runs: tuple[RunId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupt:
     """The child of ``generation`` ended, and nobody wanted that: it counts against those of ``runs`` that it drove.
 
@@ -287,6 +298,7 @@ Operation: TypeAlias = (
     | RejectHeld
     | BeginGeneration
     | Interrupt
+    | ResumeRuns
     | QueueMail
     | MailDelivered
     | MailUndeliverable

@@ -96,8 +96,8 @@ class Open:
     owed: Mapping[RunId, int] = field(default_factory=dict)
     """Runs with an answer whose facts are still on the way, and up to which position."""
     counter: int = 0
-    asked: Mapping[int, RunId] = field(default_factory=dict)
-    """Requests under way, by correlation."""
+    asked: Mapping[int, tuple[RunId, ...]] = field(default_factory=dict)
+    """The runs of requests under way, by correlation."""
     suspects: tuple[RunId, ...] = ()
     trial: Trial | None = None
     ahead: RunId | None = None
@@ -262,16 +262,15 @@ class _Work:
             return ()
         if dispatch_grace.answered(message.correlation, message.result, self._turn):
             return ()
-        run = self._turn.asked.pop(message.correlation, None)
-        card = None if run is None else self._cards.get(run)
-        if card is None:
-            return ()
-        if isinstance(card.errand, Asked) and card.errand.correlation == message.correlation:
-            card = dispatch_queue.answered(card, card.errand, message.result, self._turn)
-        else:
-            card = dispatch_session.answered(card, message.correlation, message.result, self._turn)
-        self._cards[card.id] = card
-        return (card.id,)
+        runs = tuple(run for run in self._turn.asked.pop(message.correlation, ()) if run in self._cards)
+        for run in runs:
+            card = self._cards[run]
+            if isinstance(card.errand, Asked) and card.errand.correlation == message.correlation:
+                card = dispatch_queue.answered(card, card.errand, message.result, self._turn)
+            else:
+                card = dispatch_session.answered(card, message.correlation, message.result, self._turn)
+            self._cards[run] = card
+        return runs
 
     def _credit(self, run: RunId) -> None:
         if run in self._cards:

@@ -12,15 +12,12 @@ from typing import assert_never
 
 from actors.exits import ExitCounted
 from actors.logic.dispatch_card import GIVEN, Card, Counting, NoChild, Tally, Uncounted
-from actors.logic.dispatch_turn import Turn
+from actors.logic.dispatch_turn import PORTION, Turn
 from actors.messages import GenerationDown
 from substrate.messages import Done, Interrupt, Refused, Result, Stage, Withheld
 from waypost.model import run as fold
 from waypost.model.attempts import is_suspect
 from waypost.model.ids import RunId
-
-PORTION = 64
-"""Runs that are counted in one commit."""
 
 
 def tally(cards: Iterable[Card], down: GenerationDown, turn: Turn) -> Tally:

@@ -71,7 +71,9 @@ def answered(card: Card, correlation: int, result: Result, turn: Turn) -> Card:
     """An answer for this card's session has come; one for an earlier session is ignored. Raises LogUnreadable."""
     match card.session:
         case Pending(expected, seq) if expected == correlation:
-            return replace(card, session=_pending(card.session, Denied(seq), result, turn))
+            left_out = isinstance(result, Done) and isinstance(result.value, tuple) and card.id not in result.value
+            following = Denied(seq) if left_out else _pending(card.session, Denied(seq), result, turn)
+            return replace(card, session=following)
         case Opening(expected) if expected == correlation:
             if not isinstance(result, Done):
                 return replace(card, session=_pending(card.session, Denied(card.seq), result, turn))
@@ -145,9 +147,9 @@ def _give(card: Card, ledger: fold.Ledger, generation: Generation, turn: Turn) -
     if ledger.generation > generation or (is_suspect(ledger, turn.desk.limits) and not turn.admits(card.id)):
         return card  # for a child that is still to come; or in its turn
     barred = dispatch_barrier.unreadable(turn)
-    resumed = ev.RunResumed(generation=generation, attempt=ledger.attempts)
-    event = resumed if barred is None else ev.RunFailed(error=barred)
-    append = Append(by=Supervisor(), run=card.id, events=(event,))
+    if barred is None:
+        return replace(card, session=Pending(turn.resume(card.id, generation), card.seq))
+    append = Append(by=Supervisor(), run=card.id, events=(ev.RunFailed(error=barred),))
     return replace(card, session=Pending(turn.ask(card.id, append, Stage.DURABLE), card.seq))
 
 

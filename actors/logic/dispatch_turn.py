@@ -13,14 +13,17 @@ from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch_card import Child, Grace, Trial, Up, Waning
 from actors.messages import NewsOfDispatch, Send, WakeAt, Woken
 from ipc.messages import ToChild
-from substrate.messages import Operation, Question, Stage, Start
+from substrate.messages import Operation, Question, ResumeRuns, Stage, Start
 from waypost.acting import Tell
-from waypost.model.ids import RunId
+from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
 if TYPE_CHECKING:
     from actors.logic.dispatch_barrier import Barrier
+
+PORTION = 64
+"""Runs that one commit writes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +50,8 @@ class Turn:
     """The newest commit whose facts are known."""
     counter: int
     """The last correlation or token that was given out."""
-    asked: dict[int, RunId]
-    """Requests under way, and for which run."""
+    asked: dict[int, tuple[RunId, ...]]
+    """Requests under way, and for which runs."""
     fresh: dict[RunId, int]
     """Runs whose RunStarted or RunResumed isn't durable yet, and the position that must be."""
     suspects: dict[RunId, None]
@@ -72,9 +75,20 @@ class Turn:
     def ask(self, run: RunId, what: Operation | Question, stage: Stage = Stage.COMMITTED) -> int:
         """Ask the substrate; the correlation of the answer."""
         self.counter += 1
-        self.asked[self.counter] = run
+        self.asked[self.counter] = (run,)
         self.effects.append(Ask(self.counter, what, stage))
         return self.counter
+
+    def resume(self, run: RunId, generation: Generation) -> int:
+        """Have the run resumed, in one commit with others of this turn; the correlation of the answer."""
+        match self.effects[-1] if self.effects else None:
+            case Ask(correlation, ResumeRuns(runs=runs), stage) if len(runs) < PORTION:
+                runs = (*runs, run)
+                self.effects[-1] = Ask(correlation, ResumeRuns(generation=generation, runs=runs), stage)
+                self.asked[correlation] = runs
+                return correlation
+            case _:
+                return self.ask(run, ResumeRuns(generation=generation, runs=(run,)), Stage.DURABLE)
 
     def ask_for_all(self, what: Operation, stage: Stage) -> int:
         """Ask the substrate for what concerns more than one run; the correlation of the answer."""

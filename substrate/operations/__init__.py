@@ -51,6 +51,7 @@ from substrate.messages import (
     ReleaseHeld,
     ResetDeployment,
     ResumeDeployment,
+    ResumeRuns,
     Signal,
     TakeUp,
     Tick,
@@ -68,6 +69,7 @@ from substrate.operations import (
     latching,
     notices,
     outbox,
+    resuming,
     take_up,
     ticking,
 )
@@ -101,6 +103,8 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return hold.reject_held(view, operation, context)
         case BeginGeneration():
             return intake.begin_generation(view, operation, context)
+        case ResumeRuns():
+            return resuming.resume_runs(view, operation, context)
         case Interrupt():
             return interrupting.interrupt(view, operation, context)
         case QueueMail():

@@ -10,8 +10,8 @@ from substrate.messages import (
     Outcome,
     Pause,
     QueueMail,
+    ResumeRuns,
     Stage,
-    Supervisor,
     Unpause,
     WorkflowProcess,
 )
@@ -114,9 +114,8 @@ def test_a_driven_run_is_resumed_before_it_is_started_again():
     bench.child(1, step("r1#2"))
     bench.crash()
     bench.up()
-    resumed = ev.RunResumed(generation=Generation(2), attempt=1)
     assert bench.requests[0].stage is Stage.DURABLE
-    assert bench.answer() == Append(by=Supervisor(), run=RUN, events=(resumed,))
+    assert bench.answer() == ResumeRuns(generation=Generation(2), runs=(RUN,))
     assert bench.asked == []
     bench.flush()
     bench.answer()
@@ -129,9 +128,7 @@ def test_an_expected_exit_counts_no_attempt():
     bench.child(1, step("r1#2"))
     bench.tell(GenerationDown(Generation(1), unexpected=False))
     bench.up()
-    assert bench.asked == [
-        Append(by=Supervisor(), run=RUN, events=(ev.RunResumed(generation=Generation(2), attempt=0),))
-    ]
+    assert bench.asked == [ResumeRuns(generation=Generation(2), runs=(RUN,))]
 
 
 def test_a_parked_run_is_left_alone_until_something_wakes_it():
@@ -143,9 +140,7 @@ def test_a_parked_run_is_left_alone_until_something_wakes_it():
     bench.mail(2, to="<m1@x>")
     bench.answer()
     bench.answer()
-    assert bench.asked == [
-        Append(by=Supervisor(), run=RUN, events=(ev.RunResumed(generation=Generation(2), attempt=0),))
-    ]
+    assert bench.asked == [ResumeRuns(generation=Generation(2), runs=(RUN,))]
     bench.settle()
     assert bench.kinds() == ["GrantsUpdated", "RunStart", "RunLog", "RunLive"]
 
