@@ -111,6 +111,7 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
 @app.command()
 def deploy(
     place: Annotated[str, typer.Argument(metavar="FILE|DIR", help="A workflow's file, or the folder that it is in.")],
+    grant: Annotated[bool, typer.Option("--grant", help="And grant its steps the secrets that they ask for.")] = False,  # noqa: FBT002 - typer's form
     data: Data = None,
     json: Json = False,  # noqa: FBT002 - typer's form
 ) -> int:
@@ -121,7 +122,7 @@ def deploy(
 
     from waypost.cli import deploying
 
-    return deploying.deploy(place, data, as_json=json)
+    return deploying.deploy(place, data, grant=grant, as_json=json)
 
 
 @app.command()

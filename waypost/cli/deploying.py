@@ -2,11 +2,14 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from waypost.cli.client import Client
+from waypost.cli import granting
+from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import for_host, plain
 from waypost.host.answers import CodeDeployed
@@ -20,8 +23,8 @@ _PATIENCE = 120.0
 _LISTED = 20
 
 
-def deploy(place: str, data: str | None, *, as_json: bool = False) -> Exit:
-    """``waypost deploy FILE|DIR``. Raises BadWorkflow, DataDirectory, Said."""
+def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool = False) -> Exit:
+    """``waypost deploy FILE|DIR``; ``grant``: what it asks for, too. Raises BadWorkflow, DataDirectory, Said."""
     where = for_host(data, Path(place))
     body = msgspec.json.encode({"path": plain("the path", str(Path(place).absolute()))})
     try:
@@ -30,6 +33,8 @@ def deploy(place: str, data: str | None, *, as_json: bool = False) -> Exit:
     except NoHost:
         done = _alone(Path(place), where)
         after = f"next: `waypost run --data {where}` runs what is deployed there"
+    if grant:
+        granting.give_asked(DataDir(where), done.deployment)
     if as_json:
         out(msgspec.json.encode(done).decode())
         return Exit.OK
@@ -39,9 +44,16 @@ def deploy(place: str, data: str | None, *, as_json: bool = False) -> Exit:
         f"{count:,} {'file' if count == 1 else 'files'}, {done.size:,} bytes",
         *(f"    {harmless(path)}" for path in done.files[:_LISTED]),
         *([f"    … {count - _LISTED:,} more"] if count > _LISTED else []),
+        *_introduced(DataDir(where), done.deployment),
         after,
     )
     return Exit.OK
+
+
+def _introduced(where: DataDir, name: str) -> Iterator[str]:
+    """Whom it may mail, and which secrets it asks for; nothing where the host is busy with it."""
+    with suppress(Said):
+        yield from (f"    {line}" for line in granting.introduced(granting.read(where, name)))
 
 
 def _alone(path: Path, where: Path) -> CodeDeployed:

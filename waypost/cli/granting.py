@@ -121,7 +121,7 @@ def lacking(answer: GrantsShown) -> Iterator[str]:
         who = "the run" if each.step == RUN else f"step {each.step}"
         for handle in each.lacks:
             command = f"waypost grants set {answer.deployment}{where} --secret {handle}"
-            yield f"no run begins until {harmless(who)} is granted the secret {handle}: {harmless(command)}"
+            yield f"a run fails at its start until {harmless(who)} is granted the secret {handle}: {harmless(command)}"
 
 
 def _named(mail: Sequence[str], secrets: Sequence[str], children: Sequence[str]) -> StepGrants:

@@ -13,7 +13,9 @@ from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeAlias
 
+from substrate.errors import SubstrateError
 from waypost.cli import words
+from waypost.cli.granting import introduced
 from waypost.cli.output import complain, out
 from waypost.cli.place import existing, for_host
 from waypost.host.app import Config, Host
@@ -22,6 +24,7 @@ from waypost.host.deployed import deployed_here
 from waypost.host.describe import Described, describe_all
 from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
+from waypost.host.granted import show_alone
 from waypost.host.guard import hide
 from waypost.host.isolation import Asked, Isolation, choose
 from waypost.host.metrics_server import place as metrics_place
@@ -71,7 +74,7 @@ def run(
         out(f"waypost: {words.isolation(str(isolation))}")  # before anything could be run in it
         host = Host.start(config)
         try:
-            _introduce(host, described)
+            _introduce(host, described, named=bool(files))
             ending = signals.wait()
             if isinstance(ending, HostError):
                 complain(ending.message, ending.hint)
@@ -186,7 +189,7 @@ def _end(host: Host, patience: float) -> None:
     host.close()
 
 
-def _introduce(host: Host, described: Sequence[Described]) -> None:
+def _introduce(host: Host, described: Sequence[Described], *, named: bool) -> None:
     out(f"data in {host.data.path}, signed by {host.key.fingerprint}")
     metrics = host.config.metrics
     if metrics is not None:
@@ -194,3 +197,6 @@ def _introduce(host: Host, described: Sequence[Described]) -> None:
         out(f"metrics at http://{metrics}/metrics, for {whom}")
     for each in described:
         out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}")
+        if named and (each.spec.mail_to or each.spec.secrets):
+            with suppress(SubstrateError):  # what is wrong with its repository is said by its supervisor
+                out(*(f"    {line}" for line in introduced(show_alone(host.data, each.spec.name))))
