@@ -1,7 +1,7 @@
 """Schedules against somebody who walks through time minute by minute, in all kinds of zones, around their jumps."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 import msgspec
@@ -99,7 +99,7 @@ def scenes(draw, *, names=ZONES):
 def oracle(made: Schedule, plan: Plan, begin: int, end: int) -> Iterator[int]:
     """The ticks later than ``begin`` and not later than ``end``, by what the policies say in words."""
     zone = zones.zone(made.tz)
-    first = (begin - 2 * DAY) // MINUTE * MINUTE
+    first = (begin - DAY // 4) // MINUTE * MINUTE  # no clock here was ever set back by more
     before = zones.shown(first - MINUTE, zone).replace(tzinfo=None, fold=0)
     highest = before
     for at in range(first, end + 1, MINUTE):
@@ -119,7 +119,7 @@ def oracle(made: Schedule, plan: Plan, begin: int, end: int) -> Iterator[int]:
 
 
 @given(scene=scenes())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
     """None early, none twice, none lost: whatever the expression, the zone, the policies, and the jump."""
     made, plan, begin = scene
@@ -132,7 +132,7 @@ def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
 
 
 @given(scene=scenes(), catch_up=st.sampled_from(["none", "latest", 1, 2, 7]), away=st.integers(0, 2 * DAY))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, away):
     """Whatever is fired was due and is the newest; whatever isn't is named; and asking again finds nothing."""
     made, plan, last = scene
@@ -149,7 +149,7 @@ def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, a
 
 
 @given(scene=scenes(), steps=st.lists(st.integers(-DAY, DAY), max_size=12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_clock_that_jumps_about_makes_no_tick_early_nor_twice_nor_a_silence(scene, steps):
     """The host looks now and then, at a clock that goes forward and back; ids keep the ticks apart."""
     made, _, last = scene
@@ -178,3 +178,33 @@ def test_the_defaults_are_those_of_cronsim(scene):
     several = [next(theirs) for _ in range(5)]
     later = [each for each in several if each > begin]  # it may begin with one within the hour that is repeated
     assert list(ticks_between(made, begin, 10**15, len(later))) == later
+
+
+WORDS = st.one_of(
+    st.text(max_size=30),
+    st.text("0123456789*,-/#LWlw? \t\nMONJANmonjan@", max_size=40),
+    st.lists(st.text("01259*,-/#LWMON", min_size=1, max_size=8), min_size=5, max_size=5).map(" ".join),
+)
+
+
+@given(text=WORDS, tz=st.one_of(st.sampled_from(ZONES), st.text(max_size=20)))
+@settings(max_examples=100, deadline=None)
+def test_whatever_is_written_is_a_schedule_or_is_refused_in_words(text, tz):
+    """No text ends the scheduler, keeps it busy, or means something that can't be said again."""
+    refused = refusal(lambda: next_after(schedule(text, tz=tz), 1_796_000_000_000))
+    if refused is None:
+        made = schedule(text, tz=tz)
+        assert schedule(made.expression, tz=tz) == made
+        assert next_after(made, 1_796_000_000_000) is not None
+    else:
+        assert refused.hint
+        assert 0 < len(refused.message) < 600
+
+
+def refusal(ask: Callable[[], object]) -> Invalid | None:
+    """The words in which something is refused; None where it isn't."""
+    try:
+        ask()
+    except Invalid as refused:
+        return refused
+    return None

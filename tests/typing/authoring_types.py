@@ -1,8 +1,9 @@
 """What a type checker makes of users' code. Read by mypy, never run; an ignore that is no longer needed is an error."""
 
-from typing import assert_type
+from collections.abc import Callable, Coroutine
+from typing import Any, assert_type
 
-from waypost import Mail, Verdict, Workflow, approve, receive, send, sleep
+from waypost import Mail, Tick, Verdict, Workflow, approve, receive, send, sleep
 
 flow = Workflow("flow", address="flow@example.com")
 
@@ -31,8 +32,10 @@ async def asynchronous_with_settings(amount: int) -> bytes:
     return bytes(amount)
 
 
+@flow.cron("0 9 * * *", tz="Europe/Berlin", catch_up=3)
 @flow.run
 async def run(mail: Mail) -> str:
+    assert_type(mail.tick, Tick | None)
     assert_type(await plain(mail, factor=2), int)
     assert_type(await asynchronous("x"), list[str])
     assert_type(await with_settings(1), str)
@@ -50,3 +53,8 @@ async def run(mail: Mail) -> str:
 
 @flow.step(timeout=3)  # type: ignore[call-overload, untyped-decorator]
 def not_yet() -> None: ...
+
+
+still: Callable[[Mail], Coroutine[Any, Any, str]] = run
+flow.cron("0 9 * * *", gap="later")  # type: ignore[arg-type]
+flow.cron("0 9 * * *", catch_up="all")  # type: ignore[arg-type]

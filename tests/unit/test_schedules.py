@@ -1,5 +1,6 @@
 """Schedules as a table: which instants they mean, what of the missed ones is due, and what can't be one."""
 
+import contextlib
 import itertools
 from datetime import UTC, datetime
 
@@ -165,6 +166,14 @@ def test_what_is_rare_or_far_away_has_an_end():
     assert next_after(made, at("9900-01-01T00:00")) is None
     assert next_after(made, 10**18) is None
     assert next_after(schedule("* * * * *"), -(10**18)) == 0
+
+
+@pytest.mark.parametrize("expression", ["*/90 * * * *", "0 */25 * * *", "0 0 * */13 *", "0 0 1-31/32 * *"])
+def test_a_step_past_its_field_is_refused(expression):
+    """Every ninety minutes is meant, and every hour would come of it."""
+    with pytest.raises(BadExpression, match="has steps of"):
+        schedule(expression)
+    assert schedule("*/60 */24 */31 */12 */7").expression
 
 
 @pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 */31 * 1#5", "0 0 31 2 */2"])
@@ -348,3 +357,27 @@ def test_a_tick_is_named_by_its_schedule_and_its_time():
 def test_no_other_id_is_a_tick(text):
     """A mail must not pass for the clock."""
     assert tick_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"expression": "61 * * * *"},
+        {"expression": "0 0"},
+        {"expression": ""},
+        {"expression": "0  9 * * *"},
+        {"expression": "0 9 * * mon"},
+        {"tz": "Nowhere"},
+        {"id": "../x"},
+        {"catch_up": 1000},
+        {"overlap": "never"},
+    ],
+)
+def test_what_no_author_has_written_is_refused_and_ends_nobody(changed):
+    """What a child describes, and what a repository from elsewhere has, are other people's words."""
+    odd = msgspec.structs.replace(schedule("0 9 * * *", name="morning"), **changed)
+    with pytest.raises(Invalid):
+        check(odd, 0)
+    for ask in (next_after, lambda odd, at: caught_up(odd, at, at + DAY), lambda odd, at: latest(odd, at, at + DAY)):
+        with contextlib.suppress(Invalid):
+            ask(odd, at("2026-11-30T09:00"))

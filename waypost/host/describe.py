@@ -181,9 +181,12 @@ def refuse_untimely(shown: str, declared: declaration.Declared) -> None:
     Of new code alone. What is deployed runs: the zone database may have changed since, and that is the one schedule's
     trouble, which `waypost schedule list` tells, and not its runs'.
     """
-    from waypost.model.schedule import check  # it loads the calendar; few have schedules
+    from waypost.model.schedule import MOST, check  # it loads the calendar; few have schedules
 
-    for each in declared.schedules or ():
+    schedules = declared.schedules or ()
+    if len({each.id for each in schedules}) < len(schedules) or len(schedules) > MOST:
+        raise BadWorkflow(shown, f"{declared.name} has more than {MOST} schedules, or two of one name")
+    for each in schedules:
         try:
             check(each, time.time_ns() // 1_000_000)
         except Invalid as bad:

@@ -5,9 +5,11 @@
 A field is ``*``, a number, a range ``1-5``, a list ``1,15``, each with a step ``*/10``; a day of month also ``L`` (the
 last one) or ``LW`` (the last working day), a day of week also ``5L`` (the month's last Friday) or ``5#2`` (its second).
 Where both day fields are restricted either is enough; if one begins with ``*`` both must hold: as in Debian's cron, by
-cronsim. Seconds, years, ``@daily``, ``W``, ``?`` and ``H`` are refused, never guessed at.
+cronsim. Seconds, years, ``@daily``, ``W``, ``?`` and ``H`` are refused, never guessed at, and so is a step longer than
+its field: ``*/90`` would be every hour.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -22,6 +24,7 @@ LONGEST: Final = 256
 HORIZON: Final = timedelta(days=365 * 50 + 13)
 """How far ahead a tick is looked for. The rarest one that can be written comes every forty years."""
 _NAMES: tuple[str, ...] = ("minute", "hour", "day-of-month", "month", "day-of-week")
+_SIZES = (60, 24, 31, 12, 7)
 _ALPHABET = re.compile(r"[0-9A-Za-z*,/#-]+\Z")
 _MEANT: Final = {
     "@yearly": "0 0 1 1 *",
@@ -46,6 +49,7 @@ class BadExpression(Invalid):
         self.expression = expression
 
 
+@functools.lru_cache(maxsize=1024)
 def canonical(expression: str) -> str:
     """Check an expression, and give it in capitals, with one blank between its fields. Raises BadExpression."""
     if len(expression) > LONGEST:
@@ -62,6 +66,13 @@ def canonical(expression: str) -> str:
             expression, f"it has {len(fields)} fields, not {len(_NAMES)}", f"write {_EXAMPLE}: no seconds, no year"
         )
     clean = " ".join(fields).upper()
+    for name, size, field in zip(_NAMES, _SIZES, clean.split(), strict=True):
+        for step in map(int, re.findall(r"/([0-9]+)", field)):
+            if step > size:
+                why = f"its {name} has steps of {step}, and there are {size}: {field!r}"
+                raise BadExpression(
+                    expression, why, "write each time of day by itself: steps don't go past their field"
+                )
     try:
         first = next(after(clean, _SOME_DAY), None)
     except CronSimError as bad:

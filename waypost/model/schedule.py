@@ -121,10 +121,21 @@ def schedule(
 
 
 def check(of: Schedule, after_ms: int) -> None:
-    """Raises NoZone, or Invalid where no tick follows: what a schedule's author must hear before it is deployed.
+    """What must be right before it is deployed, wherever it comes from. Raises NoZone, BadExpression, Invalid.
 
     A zone may also go from the database later: of a schedule that is deployed already, this says why it has no tick.
     """
+    same = schedule(
+        of.expression,
+        tz=of.tz,
+        name=of.id,
+        gap=of.gap,
+        repeat=of.repeat,
+        catch_up=of.catch_up,
+        overlap=of.overlap,
+    )
+    if same != of:
+        raise Invalid(f"schedule {of.id} isn't written as it should be: {of.expression!r} for {same.expression!r}")
     if next_after(of, after_ms) is None:
         raise Invalid(
             f"{of.expression!r} in {of.tz} never comes: gap='skip' leaves each of its times out",
@@ -133,39 +144,39 @@ def check(of: Schedule, after_ms: int) -> None:
 
 
 def next_after(of: Schedule, after_ms: int) -> int | None:
-    """The first tick later than ``after_ms``; None where there is none within fifty years. Raises NoZone.
+    """The first tick later than ``after_ms``; None where there is none within fifty years.
 
-    Times before 1970 count as 1970.
+    Raises NoZone, BadExpression: nothing else, whatever has been stored as a schedule. Times before 1970 count as 1970.
     """
     from waypost.model import cron, zones
 
-    zone = zones.zone(of.tz)
+    zone, expression = zones.zone(of.tz), cron.canonical(of.expression)
     after_ms = max(after_ms, -1)
     try:
         now = zones.shown(after_ms, zone)
     except (ValueError, OverflowError, OSError):
         return None  # past the year 9999
-    fixed, local = cron.at_fixed_times(of.expression), now.replace(tzinfo=None, fold=0)
+    fixed, local = cron.at_fixed_times(expression), now.replace(tzinfo=None, fold=0)
     both = not fixed or of.repeat == "both"
     begin = local
     if both and not now.fold:
         begin -= zones.set_back(local, zone)  # between two times that come twice: those before `now` come again
     best: int | None = None
-    for each in cron.after(of.expression, begin):
+    for each in cron.after(expression, begin):
         if each - local > cron.HORIZON:
             break
         known, first = zones.instants(each, zone), zones.reached(each, zone)
         if fixed and of.gap == "run-after" and not known:
             known = (first,)
         later = [at for at in (known if both else known[:1]) if at > after_ms]
-        best = min(later, default=best) if best is None else min(best, *later)
+        best = min(later if best is None else (best, *later), default=None)
         if best is not None and first > after_ms:
             break  # whatever follows comes later
     return best
 
 
 def ticks_between(of: Schedule, after_ms: int, upto_ms: int, limit: int) -> tuple[int, ...]:
-    """The first ``limit`` ticks later than ``after_ms`` and not later than ``upto_ms``. Raises NoZone."""
+    """The first ``limit`` ticks later than ``after_ms`` and not later than ``upto_ms``. Raises as ``next_after``."""
     found: list[int] = []
     at = next_after(of, after_ms)
     while at is not None and at <= upto_ms and len(found) < limit:
@@ -177,7 +188,7 @@ def ticks_between(of: Schedule, after_ms: int, upto_ms: int, limit: int) -> tupl
 def latest(of: Schedule, after_ms: int, upto_ms: int) -> int | None:
     """The last tick later than ``after_ms`` and not later than ``upto_ms``; its cost doesn't grow with their number.
 
-    Raises NoZone.
+    Raises as ``next_after`` does.
     """
     found = next_after(of, after_ms)
     if found is None or found > upto_ms:
@@ -202,7 +213,7 @@ def latest(of: Schedule, after_ms: int, upto_ms: int) -> int | None:
 
 
 def caught_up(of: Schedule, last_ms: int, now_ms: int) -> Caught:
-    """What is due of the time since ``last_ms``, by the schedule's ``catch_up``. Raises NoZone.
+    """What is due of the time since ``last_ms``, by the schedule's ``catch_up``. Raises as ``next_after`` does.
 
     ``last_ms``: the last tick that was dealt with, or when the schedule began. Where it lies in the future the clock
     was set back, and nothing is due until it is reached; but where that would be longer than one interval (the clock
