@@ -15,7 +15,9 @@ TURNS = RunId("turns")
 """That something has changed of which a count is kept: what runs wait on, how much mail waits, how runs have ended."""
 FOLLOWED = RunId("followed")
 """Nothing by itself: only where the deployment is, so that whoever follows its runs can be passed on to it."""
-ATTENDED = frozenset({APPROVALS, TURNS, FOLLOWED})
+EVERYTHING = RunId("everything")
+"""Every event of every run."""
+ATTENDED = frozenset({APPROVALS, TURNS, FOLLOWED, EVERYTHING})
 """Who watches for one of these is told ``Asking``."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
-from actors.watching import APPROVALS, TURNS, Turned
+from actors.watching import APPROVALS, EVERYTHING, TURNS, Turned
 from substrate.messages import Appended, Committed, Consumed, Durable, Held, Queued, Ref, Snapshot
 from waypost.acting import Next
 from waypost.model import events as ev
@@ -189,6 +189,8 @@ def _appended(state: State, fact: Appended) -> Iterator[Show]:
     for recorded in fact.events:
         for key, watcher in _who(state.watchers, fact.run):
             yield Show(key, watcher, Seen(state.deployment, fact.run, recorded))
+        for watcher in state.watchers.get(EVERYTHING, ()):
+            yield Show(EVERYTHING, watcher, Seen(state.deployment, fact.run, recorded))
         if isinstance(recorded.event, _ASKING):
             for watcher in state.watchers.get(APPROVALS, ()):
                 yield Show(APPROVALS, watcher, Seen(state.deployment, fact.run, recorded))

@@ -67,11 +67,11 @@ class Client:
         asked = f"?{urlencode(query)}" if query else ""
         return self._answer(kind, "POST", f"{_path(path)}{asked}", body, content_type)
 
-    def follow(self, *path: str) -> Iterator[bytes]:
+    def follow(self, *path: str, **query: int | str) -> Iterator[bytes]:
         """Ask, and read lines as they come, until the host ends or breaks off. Raises NoHost, Said, Unanswered."""
         connection = _Connection(self._path, self._timeout)
         try:
-            response = self._asked(connection, "GET", _path(path), None, "")
+            response = self._asked(connection, "GET", _path(path) + (f"?{urlencode(query)}" if query else ""), None, "")
             if response.status != http.client.OK:
                 raise Said(msgspec.json.decode(response.read(), type=Problem))
             while line := response.readline():

@@ -1,6 +1,6 @@
 """The verbs that look at a whole host, and follow what happens; they join the others."""
 
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -23,6 +23,24 @@ def top(
     from waypost.cli import top as looking
 
     return looking.top(data, once=once, every=every, as_json=json)
+
+
+@app.command()
+def tail(
+    what: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads these at run time, and its oldest one knows only this
+        typer.Argument(metavar="[RUN|DEPLOYMENT]", help="A run, to its end; a deployment; else everything."),
+    ] = None,
+    after: Annotated[
+        int, typer.Option("--after", metavar="SEQ", min=0, max=10**15, help="Of a run: only what follows this event.")
+    ] = 0,
+    data: Data = None,
+    json: Json = False,  # noqa: FBT002 - the same
+) -> int:
+    """Follow a run to its end, or all that happens, an event a line."""
+    from waypost.cli import tail as following
+
+    return following.tail(what, after, data, as_json=json)
 
 
 @app.command()

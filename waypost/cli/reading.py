@@ -44,7 +44,7 @@ def log(run: str, data: str | None) -> Exit:
     """``waypost log RUN``: the stored events, byte for byte, one a line."""
     where, run, after = existing(data), run_named(run), 0
     while True:
-        page = _page(where, run, after)
+        page = page_of(where, run, after)
         if page.events:
             out(*(bytes(event).decode() for event in page.events))
         after += len(page.events)
@@ -80,7 +80,8 @@ def either(
         return offline(where)
 
 
-def _page(where: DataDir, run: str, after: int) -> EventsPage:
+def page_of(where: DataDir, run: str, after: int) -> EventsPage:
+    """A run's stored events after a seq, from the host, or from the disk where none runs."""
     return either(
         where,
         lambda client: client.get(EventsPage, "runs", run, "events", after=after),

@@ -171,7 +171,7 @@ class Api:
 
     async def runs(self, request: Request) -> Answer:
         """All runs, newest first; ``?limit=``."""
-        limit = min(_number(request, "limit", source.LIST), source.LIST)
+        limit = min(number(request, "limit", source.LIST), source.LIST)
         return await in_thread(source.runs, self._live.everything(), limit)
 
     async def show(self, request: Request) -> Answer:
@@ -180,7 +180,7 @@ class Api:
 
     async def events(self, request: Request) -> Answer:
         """A page of one run's stored events; ``?after=`` a seq."""
-        after = _number(request, "after", 0)
+        after = number(request, "after", 0)
         return await in_thread(source.events, self._live.everything(), request.path_params["run"], after)
 
     async def why(self, request: Request) -> Answer:
@@ -219,7 +219,7 @@ class Api:
         """Cron schedules; ``?deployment=`` those of one, ``?count=`` so many ticks of each."""
         from waypost.host import schedules  # it loads the calendar; a host without schedules has no use for it
 
-        count = min(_number(request, "count", 1), schedules.MOST)
+        count = min(number(request, "count", 1), schedules.MOST)
         name = request.query_params.get("deployment")
         ask = functools.partial(schedules.listed, name=name, count=count)
         return await in_thread(ask, self._live.everything(), time.time_ns() // 1_000_000)
@@ -344,7 +344,8 @@ def _decoded(raw: bytes, kind: type[T]) -> T:
         raise Usage(f"the body can't be read: {bad}") from None
 
 
-def _number(request: Request, name: str, default: int) -> int:
+def number(request: Request, name: str, default: int) -> int:
+    """A number from the query. Raises Usage."""
     text = request.query_params.get(name)
     if text is None:
         return default
