@@ -13,21 +13,19 @@ import msgspec
 import pykka
 
 from substrate.census import Census, ReadCensus
+from substrate.generations import BeginGeneration, Interrupt, Interrupted, ResumeRuns
 from substrate.granting import ChangeGrants, GrantsChanged, InForce, ReadGrants
 from substrate.held_mail import Kept, ReadHold, ReadRejected, RejectedPage, RejectHeld, ReleaseHeld
 from substrate.requests import (
     Accepted,
     Append,
     Attachment,
-    BeginGeneration,
     Claim,
     Deadlines,
     Deploy,
     Enqueue,
     HoldDeployment,
     Hub,
-    Interrupt,
-    Interrupted,
     LatchDeployment,
     LogPage,
     MailDelivered,
@@ -47,7 +45,6 @@ from substrate.requests import (
     Release,
     ResetDeployment,
     ResumeDeployment,
-    ResumeRuns,
     RunLine,
     Start,
     Supervisor,
