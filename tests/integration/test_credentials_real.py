@@ -33,7 +33,7 @@ ROTATED = "planted-rotated-c31e"
 PLANTED = (FILE, ENV, COMMAND, ROTATED)
 WORKFLOW = '''
 import logging, os, sys
-from waypost import Mail, StepError, Workflow, progress, secret, sources
+from waypost import Mail, StepError, Workflow, progress, secret, send, sources
 
 flow = Workflow("trusted", address="trusted@example.com", env=["PLANTED_TOKEN"], runs="message")
 
@@ -80,10 +80,24 @@ def twice(gate: str) -> list[int]:
         opened.read()
     return [before, len(secret("by-file").reveal())]
 
+stolen: list[str] = []
+
+@flow.step
+def hides() -> int:
+    """Puts it where the run's own code finds it."""
+    stolen.append(secret("by-file").reveal())
+    return len(stolen)
+
 @flow.run
 async def run(mail: Mail) -> list[str]:
     """One step, named by the mail, with what else it says."""
     name, *arguments = mail.text.split()
+    if name == "mails":
+        await hides()
+        await send(to=mail.sender, subject="s", text=f"the token is {stolen[0]}")
+    if name in {"ends", "ends-large"}:
+        await hides()
+        return stolen + ["x" * 100_000] * (name == "ends-large")
     try:
         return [str(await globals()[name](*arguments))]
     except StepError as error:
@@ -108,6 +122,7 @@ GRANTS = {
     "careless": ("by-file", "by-env"),
     "gives_away": ("by-env",),
     "twice": ("by-file",),
+    "hides": ("by-file",),
 }
 
 
@@ -207,6 +222,10 @@ def test_secrets_reach_the_steps_that_may_read_them_and_leave_no_trace(
     assert (kind, "holds the secret by-env" in message) == ("ValueNotStorable", True)
     kind, message = running.result("not_granted")
     assert (kind, "waypost grants set trusted not_granted --secret by-file" in message) == ("SecretRefused", True)
+
+    for step, told in (("mails", "SendRefused"), ("ends", "ValueNotStorable"), ("ends-large", "ValueNotStorable")):
+        running.send(step)
+        assert told in running.wait_for("failed")
 
     running.folder.joinpath("token").write_text(ROTATED)
     reloaded = running.client.post(CredentialsReloaded, "credentials", "reload")

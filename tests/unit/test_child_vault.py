@@ -13,13 +13,14 @@ from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.deliveries import Source as Listed
 from waypost import NotReplayable, Secret, SecretRefused, Source, ValueNotStorable, Workflow, progress, secret, sources
 from waypost.authoring import scope
-from waypost.authoring.requests import CallStep
+from waypost.authoring.requests import CallStep, Send
 from waypost.authoring.steps import Step
 from waypost.child import effects as fx
 from waypost.child.bodies import Bodies
 from waypost.child.calls import Try
 from waypost.child.mailbox import BodyEnded, Note, Reported
 from waypost.child.vault import Vault
+from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import DEFAULT
@@ -214,6 +215,23 @@ def test_a_secret_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     assert one == Secret(VALUE)
     assert one != Secret(NEWER)
     assert one != VALUE
+
+
+def test_a_run_that_got_hold_of_a_value_neither_ends_with_it_nor_mails_it() -> None:
+    """By a global variable, say: its own code is given none."""
+    vault = Vault("orders")
+    vault.take(given(1, VALUE, pay=("github",)))
+    stolen = msgspec.json.encode({"token": VALUE})
+    end = vault.clean(ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(stolen))))
+    assert isinstance(end, ev.RunFailed)
+    assert end.error.type == "ValueNotStorable"
+    failed = vault.clean(ev.RunFailed(error=ev.Fault(type="E", message=f"no {VALUE}")))
+    assert isinstance(failed, ev.RunFailed)
+    assert failed.error.message == "no [secret github]"
+    assert vault.held_by(Send(("a@x.example",), "s", f"the token is {VALUE}")) == "github"
+    assert vault.held_by(Send(("a@x.example",), "s", "hello")) == ""
+    plain = ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1")))
+    assert vault.clean(plain) is plain
 
 
 def test_a_secret_is_no_value_of_a_step() -> None:

@@ -3,6 +3,7 @@
 One queue, one reader; whoever else has something to say puts a record into it.
 """
 
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TypeAlias
 
@@ -50,11 +51,18 @@ class Wearied(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Declined(msgspec.Struct, frozen=True):
+    """What a run asked for holds a secret, so the host isn't asked; ``tell`` says that to the run."""
+
+    run: RunId
+    tell: Callable[[], None]
+
+
 class ChannelClosed(msgspec.Struct, frozen=True):
     """Nothing more will come from the host. ``reason`` is empty where it simply closed."""
 
     reason: str
 
 
-Note: TypeAlias = Arrived | BodyEnded | TurnEnded | Reported | Wearied | ChannelClosed
+Note: TypeAlias = Arrived | BodyEnded | TurnEnded | Reported | Wearied | Declined | ChannelClosed
 Mailbox: TypeAlias = SimpleQueue[Note]

@@ -46,7 +46,17 @@ from waypost.child.bodies import Bodies
 from waypost.child.drive import Drive, MakeProgram
 from waypost.child.errors import HostBroke
 from waypost.child.keeping import Keeping
-from waypost.child.mailbox import Arrived, BodyEnded, ChannelClosed, Mailbox, Note, Reported, TurnEnded, Wearied
+from waypost.child.mailbox import (
+    Arrived,
+    BodyEnded,
+    ChannelClosed,
+    Declined,
+    Mailbox,
+    Note,
+    Reported,
+    TurnEnded,
+    Wearied,
+)
 from waypost.child.program import Program, Turn
 from waypost.child.vault import Vault
 from waypost.child.wire import Answer, Heard, Make, Wire, optional
@@ -111,7 +121,8 @@ class Runtime:
             touched, self._touched = tuple(self._touched.values()), {}
             for drive in touched:
                 for effect in _merged(drive.effects()):
-                    self._perform(drive, effect)
+                    if not self._declined(drive, effect):
+                        self._perform(drive, effect)
 
     def _notes(self) -> Iterator[Note]:
         """At least one note, and those that are there already: what they lead to can then travel together."""
@@ -124,7 +135,7 @@ class Runtime:
 
     # --- in --------------------------------------------------------------------------------------------------------
 
-    def _take(self, note: Note) -> Leaving | None:
+    def _take(self, note: Note) -> Leaving | None:  # noqa: C901 - one arm per kind of note
         match note:
             case Arrived(message):
                 return self._hear(message)
@@ -138,6 +149,10 @@ class Runtime:
             case Reported(run, call, text):
                 if run in self._drives:
                     self._wire.report(Progress(run=run, call=call, seq=self._drives[run].seq, text=text))
+            case Declined(run, tell):
+                if run in self._drives:
+                    self._touch(run)
+                    tell()
             case Wearied(reason):
                 self._wire.send(RecycleRequest(reason=reason))
             case ChannelClosed(reason):
@@ -214,6 +229,19 @@ class Runtime:
 
     # --- out -------------------------------------------------------------------------------------------------------
 
+    def _declined(self, drive: Drive, effect: fx.Effect) -> bool:
+        """Whether it would take a secret along; then the host isn't asked, and the run is told so in its turn."""
+        match effect:
+            case fx.Ask(call, mail) if held := self._vault.held_by(mail):
+                why = f"it holds the secret {held}"
+                self._mailbox.put(Declined(drive.run, lambda: drive.mailed(call, why)))
+            case fx.Keep(sha256, raw) if held := self._vault.held_in(raw):
+                why = f"it holds the secret {held}"
+                self._mailbox.put(Declined(drive.run, lambda: drive.kept(sha256, why)))
+            case _:
+                return False
+        return True
+
     def _perform(self, drive: Drive, effect: fx.Effect) -> None:  # noqa: C901 - one arm per kind of effect
         run = drive.run
         match effect:
@@ -273,6 +301,7 @@ class Runtime:
         self._ask(drive, lambda id_: tuple(_puts(id_, drive.run, sha256, raw, self._limits.chunk)), _told(told))
 
     def _append(self, drive: Drive, events: tuple[ev.AnyEvent, ...]) -> None:
+        events = tuple(map(self._vault.clean, events))
         raw = tuple(map(ev.proposed, events))
 
         def heard(answer: Answer) -> None:

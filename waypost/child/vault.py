@@ -14,11 +14,14 @@ from msgspec import UNSET, Raw
 from ipc.deliveries import CredentialsUpdated, Source, SourcesUpdated
 from ipc.masking import NOTHING
 from waypost.authoring.errors import SecretRefused
+from waypost.authoring.requests import Send
+from waypost.child.faults import of_run
 from waypost.model.errors import Invalid
-from waypost.model.events import Fault
+from waypost.model.events import AnyEvent, Fault, RunCompleted, RunFailed
 from waypost.model.grants import handle as checked
 from waypost.model.values import ValueNotStorable
 
+_KEPT = "holds the secret {}, which would be kept in the history for ever"
 _NO_CREDENTIALS = CredentialsUpdated(serial=0, bindings={}, materials={})
 _NO_SOURCES = SourcesUpdated(serial=0, sources=())
 
@@ -70,7 +73,27 @@ class Vault:
         """Refuse a result that has a delivered value in it. Raises ValueNotStorable."""
         found = self._mask.found(raw)
         if found:
-            raise ValueNotStorable("$", f"holds the secret {found}, which would be kept in the history for ever")
+            raise ValueNotStorable("$", _KEPT.format(found))
+
+    def held_by(self, mail: Send) -> str:
+        """The handle of a secret that a mail has in it; empty where it has none."""
+        texts = (mail.subject.encode(), mail.text.encode(), *(part.content for part in mail.attachments))
+        return next(filter(None, map(self._mask.found, texts)), "")
+
+    def held_in(self, raw: bytes) -> str:
+        """The same of a large value."""
+        return self._mask.found(raw)
+
+    def clean(self, event: AnyEvent) -> AnyEvent:
+        """The end of a run without delivered values: a result that has one is none, and the run fails."""
+        match event:
+            case RunCompleted() if event.result.inline is not UNSET and (held := self.held_in(event.result.inline)):
+                refused = ValueNotStorable("$", _KEPT.format(held))
+                return RunFailed(error=of_run(refused), unread=event.unread)
+            case RunFailed():
+                return msgspec.structs.replace(event, error=self.hidden_fault(event.error))
+            case _:
+                return event
 
     def hidden(self, text: str) -> str:
         """A line of progress, without delivered values."""
