@@ -1,7 +1,9 @@
 """Schedules as a table: which instants they mean, what of the missed ones is due, and what can't be one."""
 
 import contextlib
+import importlib.resources
 import itertools
+import zoneinfo
 from datetime import UTC, datetime
 
 import msgspec
@@ -120,6 +122,20 @@ def test_every_zone_of_the_database_can_be_read():
     assert len(zones.names()) > 400
     for name in zones.names():
         assert next_after(schedule("0 9 * * *", tz=name), 0) is not None
+
+
+def test_the_machine_s_own_zone_database_has_no_say(tmp_path):
+    """One that is missing, old or wrong must not move a schedule when it moves to another machine."""
+    here = tmp_path / "Europe" / "Berlin"
+    here.parent.mkdir()
+    here.write_bytes(importlib.resources.files("tzdata.zoneinfo.Asia").joinpath("Tokyo").read_bytes())
+    zoneinfo.reset_tzpath(to=[str(tmp_path)])
+    zones.zone.cache_clear()
+    try:
+        assert zones.shown(at("2026-11-30T09:00"), zoneinfo.ZoneInfo.no_cache("Europe/Berlin")).hour == 18
+        assert zones.shown(at("2026-11-30T09:00"), zones.zone("Europe/Berlin")).hour == 10
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 # --- what is due ----------------------------------------------------------------------------------------------------
