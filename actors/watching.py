@@ -33,10 +33,17 @@ class Turned:
 class Asking:
     """To a watcher of ``ATTENDED``: it is told of this deployment's events from now on; what was before, it may ask.
 
-    Sent again whenever the deployment's crew, or its supervisor, was made anew, and when it has fallen asleep.
+    Sent again whenever the deployment's crew, or its supervisor, was made anew.
     """
 
     deployment: Deployment
     address: str
-    supervisor: Ref | None
-    """None: it sleeps, and whoever wants to know something of it reads it from the disk."""
+    supervisor: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeps:
+    """To a watcher of ``APPROVALS``: a deployment sleeps; what it asks of people is read from the disk."""
+
+    deployment: Deployment
+    address: str

@@ -10,7 +10,8 @@ from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref, Refused, R
 from waypost.host import maildir
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
-from waypost.host.mailbus_logic import (
+from waypost.host.mailbus_logic import advance
+from waypost.host.mailbus_states import (
     Complain,
     Discard,
     Hand,
@@ -19,7 +20,6 @@ from waypost.host.mailbus_logic import (
     Shelve,
     State,
     Unrouted,
-    advance,
 )
 from waypost.host.messages import BusMessage, Carried, Carry, Deliver, Route, Routes, Shelved, SpoolFound
 from waypost.host.spool import Spooled

@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Forward, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
-from substrate.messages import Enqueue, Ref
+from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host.errors import AllDown, HostBroke
 from waypost.host.messages import (
@@ -121,18 +121,11 @@ def test_the_bus_comes_first_then_each_deployment_in_order() -> None:
     ]
 
 
-def test_mail_for_one_that_is_being_started_is_handed_to_it_in_order() -> None:
-    """An address that isn't known yet must not be called nobody's; nor does its sender have to try again."""
-    first, second = (Rouse(A.name, Forward(Enqueue(raw), BUS, n)) for n, raw in enumerate((b"1", b"2")))
-    assert after(*UP[:2], first, second)[1] == []
-    _, effects = after(*UP[:2], first, second, started(A))
-    supervisor = ref("supervisor a 1")
-    assert effects[-3:] == [
-        Tell(supervisor, Start()),
-        Tell(supervisor, first.forward),
-        Tell(supervisor, second.forward),
-    ]
-    assert after(*UP, first)[1] == [Tell(supervisor, first.forward)]
+def test_one_that_is_being_started_or_is_up_is_not_woken() -> None:
+    """An address that isn't known yet isn't nobody's: the bus keeps what is for it, and is told the route."""
+    assert after(*UP[:2], Rouse(A.name), Rouse(A.name))[1] == []
+    assert after(*UP, Rouse(A.name))[1] == []
+    assert after(*UP[:2], started(A))[1][0] == Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1"))))
 
 
 def test_a_failed_supervisor_is_made_anew_and_its_mail_is_withheld_meanwhile() -> None:

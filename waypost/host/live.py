@@ -353,7 +353,7 @@ class Live:
         return _value(self._request(supervisor, Forward(what), again=lambda: self._fallen_asleep(deployment)))
 
     def _fallen_asleep(self, name: str) -> Ref | None:
-        """The next supervisor of one that has fallen asleep at this very moment, and has read nothing of what it had."""
+        """The next supervisor of one that has fallen asleep at this very moment, and has read nothing more."""
         return self._awaken(name) if self._hosted(name).description.state in _SLEEP else None
 
     def _request(self, ref: Ref, body: Any, again: Callable[[], Ref | None] = lambda: None) -> Any:

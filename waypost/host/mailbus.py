@@ -8,10 +8,12 @@ from actors.messages import Forward, WakeAt
 from substrate.messages import Done, Outcome, Withheld
 from waypost.host import maildir, spool
 from waypost.host.datadir import DataDir
-from waypost.host.mailbus_logic import (
+from waypost.host.mailbus_logic import advance
+from waypost.host.mailbus_states import (
     Bus,
     Complain,
     Discard,
+    GiveBack,
     Hand,
     LookIntoSpools,
     SetAside,
@@ -19,7 +21,6 @@ from waypost.host.mailbus_logic import (
     State,
     Unrouted,
     Wake,
-    advance,
 )
 from waypost.host.messages import BusMessage, Rouse, Shelved, SpoolFound
 from waypost.host.spool import Spooled
@@ -85,9 +86,10 @@ class MailBusActor(Shell):
                     gone = Withheld("the deployment is being made anew")
                     tell(self.actor_ref, Outcome(effect.correlation, gone))
             case Wake():
-                forward = Forward(effect.what, reply_to=self.actor_ref, correlation=effect.correlation)
-                if not tell(self._parent, Rouse(effect.name, forward)):
-                    tell(self.actor_ref, Outcome(effect.correlation, Withheld("the host is ending")))
+                tell(self._parent, Rouse(effect.name))
+            case GiveBack():
+                much = Withheld("too much waits for the deployment already, which is being woken; try again")
+                tell(self.actor_ref, Outcome(effect.correlation, much))
             case Shelve():
                 self._work().do(lambda: _shelve(self._data.out, effect))
             case LookIntoSpools():

@@ -4,16 +4,33 @@ An answer at the door says what is durable in the deployment's repository, never
 between two deployments of this host is enqueued at the one before it counts as sent at the other.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from dataclasses import replace
+from typing import assert_never
 
 from actors.draining import Depart
 from actors.messages import WakeAt, Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Refused, Result, Withheld
-from waypost.acting import Asked, Next, Ref, Reply, Tell
+from waypost.acting import Asked, Next, Reply, Tell
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
+from waypost.host.mailbus_states import (
+    AtTheDoor,
+    Bus,
+    Complain,
+    Discard,
+    FromSpool,
+    GiveBack,
+    Hand,
+    Leg,
+    Letter,
+    LookIntoSpools,
+    Open,
+    SetAside,
+    Shelve,
+    State,
+    Unrouted,
+    Wake,
+)
 from waypost.host.messages import (
     BusMessage,
     Carried,
@@ -28,134 +45,12 @@ from waypost.host.messages import (
 )
 from waypost.host.spool import Spooled
 from waypost.model.ids import Deployment, message_key
-from waypost.model.limits import Limits
 from waypost.model.mail import BadAddress, address, malformed
 from waypost.model.queue import Outgoing
 from waypost.model.times import Now
 
-# --- effects -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Hand:
-    """Have a mail enqueued; the Outcome has this correlation."""
-
-    supervisor: Ref
-    what: Enqueue
-    correlation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """The same for a deployment that has no supervisor now: the root hands it on."""
-
-    name: Deployment
-    what: Enqueue
-    correlation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shelve:
-    """Put an outgoing mail into the Maildir; ``Shelved`` follows."""
-
-    correlation: int
-    key: str
-    message: bytes = field(repr=False)
-    again: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LookIntoSpools:
-    """Read what lies in the spools of these deployments; ``SpoolFound`` follows."""
-
-    names: tuple[Deployment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """The mail is durably enqueued: its file may go."""
-
-    mail: Spooled
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """The mail will never be enqueued: keep it with the reason."""
-
-    mail: Spooled
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Complain:
-    """Have the log say what could not be read."""
-
-    fault: str
-
-
-# --- state ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AtTheDoor:
-    """Somebody waits for the answer."""
-
-    token: int
-    route: Route
-
-
-@dataclass(frozen=True, slots=True)
-class FromSpool:
-    """A spooled mail is being enqueued."""
-
-    mail: Spooled
-    route: Route
-
-
-@dataclass(frozen=True, slots=True)
-class Leg:
-    """A part of an outgoing mail's way: into one local deployment, or (no route) into the Maildir."""
-
-    letter: int
-    route: Route | None
-
-
-Open: TypeAlias = AtTheDoor | FromSpool | Leg
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """An outgoing mail, until all of its legs are answered."""
-
-    courier: Ref
-    ordinal: int
-    legs: int
-    failures: tuple[str, ...] = ()
-    final: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unrouted:
-    """No address is known yet; who knocks waits a moment."""
-
-    limits: Limits
-    early: tuple[Asked, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Bus:
-    """``open`` by correlation; ``letters`` by a number of their own. A spool is looked into again when it is quiet."""
-
-    limits: Limits
-    routes: Mapping[str, Route] = field(default_factory=dict)
-    open: Mapping[int, Open] = field(default_factory=dict)
-    letters: Mapping[int, Letter] = field(default_factory=dict)
-    issued: int = 0
-    faults: frozenset[str] = frozenset()
-    """What could not be read at the last look into the spools: said once, and again only when it comes back."""
-
-
-State: TypeAlias = Unrouted | Bus
+KEPT = 256
+"""Mails that wait for one deployment to be awake; what comes after them is withheld."""
 
 
 def advance(state: State, message: BusMessage, now: Now) -> Next[State]:
@@ -220,25 +115,51 @@ def where(bus: Bus, text: str) -> Route | None:
 
 def _rerouted(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
     after = replace(bus, routes=dict(message.by_address))
+    by_name = {route.name: route for route in message.by_address.values()}
     there = frozenset(message.by_address.values())
+    kept = {number for several in bus.kept.values() for number, _ in several}
     effects: tuple[object, ...] = ()
     for correlation, waiting in bus.open.items():
-        if waiting.route is not None and waiting.route not in there:
-            # Its supervisor has gone and took the answer along.
-            lost = _answered(after, correlation, Withheld("the deployment was made anew meanwhile"), now)
-            after, effects = lost.state, (*effects, *lost.effects)
+        route = waiting.route
+        if route is None or route in there or (correlation in kept and route.name in by_name):
+            continue
+        # Its supervisor has gone and took the answer along.
+        lost = _answered(after, correlation, Withheld("the deployment was made anew meanwhile"), now)
+        after, effects = lost.state, (*effects, *lost.effects)
+    after = replace(after, kept={name: several for name, several in after.kept.items() if name in by_name})
+    for name in tuple(after.kept):
+        handed = _handed(after, by_name[name])
+        after, effects = handed.state, (*effects, *handed.effects)
     return Next(after, effects)
 
 
 def _moved(bus: Bus, message: Reroute) -> Next[Bus]:
     """What was handed over stays so: who falls asleep hands nothing back, and who wakes has it."""
-    name = message.route.name
+    handed = _handed(replace(bus, routes={**bus.routes, message.address: message.route}), message.route)
+    depart = () if message.departing is None else (Tell(message.departing, Depart()),)
+    return Next(handed.state, (*handed.effects, *depart))
+
+
+def _handed(bus: Bus, route: Route) -> Next[Bus]:
+    """What is under way to this deployment has another route; and what was kept for it goes there, in order."""
     waiting = {
-        number: replace(each, route=message.route) if each.route is not None and each.route.name == name else each
+        number: replace(each, route=route) if each.route is not None and each.route.name == route.name else each
         for number, each in bus.open.items()
     }
-    after = replace(bus, routes={**bus.routes, message.address: message.route}, open=waiting)
-    return Next(after, () if message.departing is None else (Tell(message.departing, Depart()),))
+    if route.supervisor is None:
+        return Next(replace(bus, open=waiting))
+    hands = tuple(Hand(route.supervisor, what, number) for number, what in bus.kept.get(route.name, ()))
+    kept = {name: several for name, several in bus.kept.items() if name != route.name}
+    return Next(replace(bus, open=waiting, kept=kept), hands)
+
+
+def _keep(bus: Bus, name: Deployment, number: int, what: Enqueue) -> Next[Bus]:
+    """Until the deployment that it is for is awake."""
+    several = bus.kept.get(name, ())
+    size = sum(len(each.raw) for every in bus.kept.values() for _, each in every)
+    if len(several) >= KEPT or size + len(what.raw) > bus.limits.bodies:
+        return Next(bus, (GiveBack(number),))
+    return Next(replace(bus, kept={**bus.kept, name: (*several, (number, what))}), (Wake(name),))
 
 
 # --- in ------------------------------------------------------------------------------------------------------------
@@ -261,7 +182,7 @@ def _hand(bus: Bus, route: Route, raw: bytes, waiting: Open) -> Next[Bus]:
     after = replace(bus, issued=number, open={**bus.open, number: waiting})
     what = Enqueue(raw)
     if route.supervisor is None:
-        return Next(after, (Wake(route.name, what, number),))
+        return _keep(after, route.name, number, what)
     return Next(after, (Hand(route.supervisor, what, number),))
 
 

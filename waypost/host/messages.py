@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Forward, StateChanged, Woken
+from actors.messages import DeploymentSpec, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked
 from waypost.host.describe import Described
@@ -182,10 +182,9 @@ class DeploymentStarted:
 
 @dataclass(frozen=True, slots=True)
 class Rouse:
-    """Hand this to a deployment's supervisor, which is woken first where it sleeps."""
+    """Start a deployment that sleeps: the bus keeps what is for it. One that is awake needs nothing."""
 
     name: Deployment
-    forward: Forward
 
 
 @dataclass(frozen=True, slots=True)

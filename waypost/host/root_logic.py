@@ -27,26 +27,25 @@ from waypost.host.messages import (
     RootMessage,
     Rouse,
     Route,
-    Routes,
     Serve,
 )
 from waypost.host.root_redeploying import described, installed, left_for, redeploy
+from waypost.host.root_routes import routes
 from waypost.host.root_sleep import (
+    asleep,
     begun,
     departed,
     deployed,
     hand,
+    refused,
     reported,
     roused,
     settle,
-    waiting,
-    withheld,
     woken,
 )
 from waypost.host.root_states import (
     Awaiting,
     Dismiss,
-    Dormant,
     GiveUp,
     Idle,
     Installing,
@@ -85,8 +84,8 @@ def advance(  # noqa: C901, PLR0911 - one return per state
     setup: Setup, state: State, message: RootMessage, now: Now
 ) -> Next[State]:
     """One message."""
-    if not isinstance(state, Opening | Running) and (waits := waiting(message)) is not None:
-        return Next(state, tuple(withheld((waits,), "the host is stopping")))
+    if isinstance(message, Asked) and isinstance(message.body, Awaken) and not isinstance(state, Opening | Running):
+        return Next(state, refused((message.token,), why="the host is stopping"))
     if isinstance(message, Asked) and isinstance(message.body, Deployments):
         members = () if isinstance(state, Idle) else tuple(map(deployed, state.members.values()))
         return Next(state, (Reply(message.token, members),))
@@ -100,7 +99,7 @@ def advance(  # noqa: C901, PLR0911 - one return per state
             settled = settle(setup, following.state, now)
             return Next(settled.state, (*following.effects, *settled.effects))
         case Idle():
-            return _idle(state, message)
+            return _idle(setup, state, message)
         case Opening():
             return _opening(setup, state, message, now)
         case Running():
@@ -113,10 +112,11 @@ def advance(  # noqa: C901, PLR0911 - one return per state
             assert_never(state)
 
 
-def _idle(state: Idle, message: RootMessage) -> Next[State]:
+def _idle(setup: Setup, state: Idle, message: RootMessage) -> Next[State]:
     match message:
         case Begin():
-            return Next(begun(message), (StartBus(1),))
+            opening = begun(message)
+            return Next(opening, (StartBus(1), *asleep(setup, opening.members.values())))
         case Asked():
             return Next(Stopped({}), (Reply(message.token, None),))
         case _:
@@ -130,7 +130,7 @@ def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Ne
             running = Running(state.members, message.bus, state.incarnation, state.faults, state.night)
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
             following = settle(setup, running, now)
-            return Next(following.state, (_routes(running), *serve, *following.effects))
+            return Next(following.state, (routes(running), *serve, *following.effects))
         case Asked():
             return _end(state.members, message, now, setup.limits)
         case _:
@@ -172,7 +172,7 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
         case Installed():
             return installed(state, message)
         case Rouse():
-            return roused(state, message.name, message.forward)
+            return roused(state, message.name, message)
         case Woken():
             return Next(woken(state, message.token))
         case Begin() | BusStarted() | Asked():
@@ -196,13 +196,13 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
     if isinstance(after, Running):
         route = Reroute(member.spec.address, Route(message.name, message.supervisor))
         # In the place of one that failed, or had another address: with all others, and what was handed there is lost.
-        routes = Tell(after.bus, route) if member.last is None else _routes(after)
-        effects += [routes, Tell(message.courier, Serve(message.supervisor, after.bus))]
+        told = Tell(after.bus, route) if member.last is None else routes(after)
+        effects += [told, Tell(message.courier, Serve(message.supervisor, after.bus))]
     effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
     if setup.sinks is not None:
         effects.append(Tell(message.supervisor, WatchRun(APPROVALS, setup.sinks)))
     effects += [Tell(message.supervisor, WatchRun(what, who)) for what, who in setup.attendants]
-    handed = hand(raised, member.early)
+    handed = hand(raised, member.wishes)
     return Next(after, (*effects, Tell(message.supervisor, Start()), *handed))
 
 
@@ -270,8 +270,8 @@ def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits:
     waiting: tuple[object, ...] = tuple(
         Reply(each.asker, why) for each in members.values() if isinstance(each, Leaving | Installing)
     )
-    kept = (each.early for each in members.values() if isinstance(each, Parting | Awaiting | Raising))
-    waiting = (*waiting, *withheld((one for early in kept for one in early), "the host is stopping"))
+    wishes = (each.wishes for each in members.values() if isinstance(each, Parting | Awaiting | Raising))
+    waiting = (*waiting, *refused(*wishes, why="the host is stopping"))
     if not raised:
         return Next(Stopped(members), (*waiting, Reply(message.token, None)))
     # Youngest first; each is on its own, so that one that is slow delays nobody.
@@ -315,24 +315,6 @@ def _one_less(state: Stopping, name: Deployment) -> Next[State]:
 
 
 # --- small things --------------------------------------------------------------------------------------------------
-
-
-def _routes(state: Running) -> Tell:
-    """All of them; what is for one that has no supervisor yet comes back here."""
-    routes: dict[str, Route] = {}
-    for name, member in state.members.items():
-        match member:
-            case Raised() | Leaving():
-                routes[member.spec.address] = Route(name, member.supervisor)
-            case Raising() | Installing():
-                routes[member.spec.address] = Route(name, member.last)
-            case Parting() | Dormant() | Awaiting():
-                routes[member.spec.address] = Route(name, None)
-            case Lost():
-                pass
-            case _:
-                assert_never(member)
-    return Tell(state.bus, Routes(routes))
 
 
 def _all_down(members: Mapping[Deployment, Member]) -> tuple[GiveUp, ...]:

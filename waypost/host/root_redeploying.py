@@ -13,6 +13,7 @@ from waypost.host import root_why
 from waypost.host.berths import entered
 from waypost.host.errors import NotNow
 from waypost.host.messages import Installed, Redeploy
+from waypost.host.root_routes import routes
 from waypost.host.root_states import (
     Dormant,
     Install,
@@ -97,7 +98,8 @@ def installed(state: Opening | Running, message: Installed) -> Next[State]:
     raising = Raising(spec=spec, incarnation=member.incarnation, description=shown, last=member.last)
     after = replace(state, members={**state.members, message.name: raising})
     start = StartDeployment(spec, member.incarnation)
-    return Next(after, (Report(shown), start, Reply(member.asker, message.failure)))
+    moved = (routes(after),) if isinstance(after, Running) and spec.address != member.spec.address else ()
+    return Next(after, (*moved, Report(shown), start, Reply(member.asker, message.failure)))
 
 
 def described(spec: DeploymentSpec, state: str, reason: str) -> Description:

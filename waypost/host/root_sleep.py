@@ -2,8 +2,8 @@
 
 No actor, thread, repository or journal belongs to one that sleeps: it is a record here, and a line in one row of
 deadlines for the whole host. Whoever says that it sleeps is told to go behind all that was handed to it, so that
-nothing is lost between the two; what comes meanwhile is kept here, and handed to the next supervisor in order. Who may
-be awake at once is ``berths``. Pure.
+nothing is lost between the two; what comes meanwhile is kept by the bus, for the next supervisor. Who may be awake at
+once is ``berths``. Pure.
 """
 
 from bisect import insort
@@ -13,15 +13,14 @@ from typing import assert_never
 
 from actors.describing import Description
 from actors.draining import Depart, GiveWay
-from actors.logic.supervisor_why import asleep
+from actors.logic import supervisor_why
 from actors.messages import WakeAt, Woken
-from actors.watching import Asking
-from substrate.messages import Outcome, Withheld
-from waypost.acting import Asked, Next, Reply, Tell
+from actors.watching import Sleeps
+from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
 from waypost.host.berths import Enter, Patience, Press
 from waypost.host.errors import NotNow
-from waypost.host.messages import Awaken, Begin, Deployed, Reroute, RootMessage, Rouse, Route
+from waypost.host.messages import Begin, Deployed, Reroute, Route
 from waypost.host.root_redeploying import described
 from waypost.host.root_states import (
     Awaiting,
@@ -29,7 +28,6 @@ from waypost.host.root_states import (
     Dormant,
     GiveUp,
     Installing,
-    Kept,
     Leaving,
     Lost,
     Member,
@@ -44,13 +42,14 @@ from waypost.host.root_states import (
     Setup,
     StartDeployment,
     State,
+    Wish,
 )
 from waypost.host.root_why import leaving
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 
-EARLY = 256
-"""What is kept for one deployment that is to be woken; what comes after that is withheld."""
+WISHES = 256
+"""Who may want one deployment at once that is being woken."""
 _REST = frozenset({"held", "down", "stopped"})
 """States in which a deployment has no child, and can't give way to anybody."""
 
@@ -78,52 +77,39 @@ def deployed(member: Member) -> Deployed:
     return Deployed(member.spec, shown, member.supervisor if isinstance(member, Raised) else None)
 
 
-# --- what is kept for whoever has no supervisor ----------------------------------------------------------------------
+# --- who wants one awake ---------------------------------------------------------------------------------------------
 
 
-def waiting(message: RootMessage) -> Kept | None:
-    """What a message wants of a deployment's supervisor, whoever that will be."""
-    match message:
-        case Rouse():
-            return message.forward
-        case Asked(body=Awaken()):
-            return message.token
-        case _:
-            return None
+def refused(*several: Iterable[Wish], why: str) -> tuple[Reply, ...]:
+    """It won't be; mail that the bus keeps is the bus's to withhold."""
+    return tuple(Reply(each, NotNow(why)) for wishes in several for each in wishes if isinstance(each, int))
 
 
-def withheld(kept: Iterable[Kept], why: str) -> Iterable[Tell | Reply]:
-    """Nobody will have it."""
-    for each in kept:
-        if isinstance(each, int):
-            yield Reply(each, NotNow(why))
-        elif each.reply_to is not None:
-            yield Tell(each.reply_to, Outcome(each.correlation, Withheld(why)))
+def hand(member: Raised, wishes: Iterable[Wish]) -> tuple[Reply, ...]:
+    """Its supervisor is there; the bus is told by its route."""
+    return tuple(Reply(each, deployed(member)) for each in wishes if isinstance(each, int))
 
 
-def hand(member: Raised, kept: Iterable[Kept]) -> tuple[Tell | Reply, ...]:
-    """Its supervisor is there."""
-    return tuple(
-        Reply(each, deployed(member)) if isinstance(each, int) else Tell(member.supervisor, each) for each in kept
-    )
-
-
-def roused(state: Opening | Running, name: Deployment, kept: Kept) -> Next[State]:
+def roused(  # noqa: PLR0911 - one return per state of it
+    state: Opening | Running, name: Deployment, wish: Wish
+) -> Next[State]:
     """Somebody wants a deployment, which is woken for it, if it sleeps."""
     member = state.members.get(name)
     match member:
         case Raised():
-            return Next(state, hand(member, (kept,)))
+            return Next(state, hand(member, (wish,)))
         case Dormant():
-            return Next(_wake(state, member, (kept,)))
-        case Awaiting() | Raising() | Parting() if len(member.early) < EARLY:
-            return Next(_with(state, replace(member, early=(*member.early, kept))))
+            return Next(_wake(state, member, (wish,)))
+        case Awaiting() | Raising() | Parting() if wish in member.wishes:
+            return Next(state)
+        case Awaiting() | Raising() | Parting() if len(member.wishes) < WISHES:
+            return Next(_with(state, replace(member, wishes=(*member.wishes, wish))))
         case Awaiting() | Raising() | Parting():
-            return Next(state, tuple(withheld((kept,), "too much waits for it already; try again")))
+            return Next(state, refused((wish,), why="too many want it already; try again"))
         case Leaving() | Installing():
-            return Next(state, tuple(withheld((kept,), "its code is being replaced; try again")))
+            return Next(state, refused((wish,), why="its code is being replaced; try again"))
         case Lost() | None:
-            return Next(state, tuple(withheld((kept,), "it isn't up")))
+            return Next(state, refused((wish,), why="it isn't up"))
         case _:
             assert_never(member)
 
@@ -157,7 +143,7 @@ def reported(
                 supervisor=member.supervisor,
                 courier=member.courier,
             )
-            return Next(_with(state, raised), (shown, *_reroute(state, member, member), *hand(raised, member.early)))
+            return Next(_with(state, raised), (shown, *_reroute(state, member, member), *hand(raised, member.wishes)))
         case Raised() | Parting():
             after = _with(state, replace(member, description=description))
             return Next(after, (shown, *all_down(after.members)))
@@ -173,10 +159,17 @@ def departed(setup: Setup, state: Opening | Running, member: Parting) -> Next[St
     )
     night = replace(state.night, berths=berths.left(state.night.berths, name))
     after = _with(replace(state, night=_put(night, name, deadline)), dormant)
-    if member.early:
-        after = _wake(after, dormant, member.early)
-    sinks = () if setup.sinks is None else (Tell(setup.sinks, _asking(dormant)),)
-    return Next(after, (Dismiss(member.courier), Note(name, deadline), *sinks))
+    if member.wishes:
+        after = _wake(after, dormant, member.wishes)
+    return Next(after, (Dismiss(member.courier), Note(name, deadline), *asleep(setup, (dormant,))))
+
+
+def asleep(setup: Setup, members: Iterable[Member]) -> tuple[Tell, ...]:
+    """Whoever shows approvals is told of those that sleep: what they ask of people is open all the same."""
+    if setup.sinks is None:
+        return ()
+    sleeping = (each.spec for each in members if isinstance(each, Dormant))
+    return tuple(Tell(setup.sinks, Sleeps(each.name, each.address)) for each in sleeping)
 
 
 # --- waking ----------------------------------------------------------------------------------------------------------
@@ -230,7 +223,7 @@ def _moved(setup: Setup, state: Running, now: Now) -> tuple[Running, list[object
                     spec=member.spec,
                     incarnation=member.incarnation,
                     description=member.description,
-                    early=member.early,
+                    wishes=member.wishes,
                 )
                 effects.append(StartDeployment(member.spec, member.incarnation))
             case Press() if isinstance(member, Raised):
@@ -245,14 +238,14 @@ def _moved(setup: Setup, state: Running, now: Now) -> tuple[Running, list[object
     return replace(state, members=members, night=replace(night, berths=after, last=last)), effects
 
 
-def _wake(state: Opening | Running, member: Dormant, early: tuple[Kept, ...]) -> Opening | Running:
+def _wake(state: Opening | Running, member: Dormant, wishes: tuple[Wish, ...]) -> Opening | Running:
     """It waits for a place, behind those that were woken before."""
     name, night = member.spec.name, state.night
     awaiting = Awaiting(
         spec=member.spec,
         incarnation=member.incarnation + 1,
         description=described(member.spec, "waking", ""),
-        early=early,
+        wishes=wishes,
     )
     deadlines = tuple(each for each in night.deadlines if each[1] != name)
     night = replace(night, deadlines=deadlines, berths=berths.wants(night.berths, name))
@@ -283,8 +276,4 @@ def _reroute(state: Opening | Running, member: Raised | Parting, to: Parting | N
 
 
 def _dormant(shown: Description, deadline: int | None, since: str) -> Description:
-    return replace(shown, until=deadline, why=asleep(deadline, since), since=since)
-
-
-def _asking(member: Dormant) -> Asking:
-    return Asking(member.spec.name, member.spec.address, None)
+    return replace(shown, until=deadline, why=supervisor_why.asleep(deadline, since), since=since)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Forward
+from actors.messages import DeploymentSpec
 from waypost.acting import Ref
 from waypost.host.berths import Berths
 from waypost.host.describe import Described
 from waypost.host.errors import HostError
+from waypost.host.messages import Rouse
 from waypost.model.ids import Deployment, RunId
 from waypost.model.limits import Limits
 
@@ -67,8 +68,8 @@ class GiveUp:
     error: HostError
 
 
-Kept: TypeAlias = Forward | int
-"""What waits for a supervisor: something to hand over, or (a token) somebody who wants to know it."""
+Wish: TypeAlias = Rouse | int
+"""Why a deployment is to be awake: mail that the bus keeps for it, or (a token) somebody who wants its supervisor."""
 
 # --- states --------------------------------------------------------------------------------------------------------
 
@@ -93,19 +94,19 @@ class Raising:
     description: Description
     last: Ref | None = None
     """The supervisor that failed: mail for it is withheld until the next one is there."""
-    early: tuple[Kept, ...] = ()
+    wishes: tuple[Wish, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
-    """A deployment that says that it sleeps, and whose supervisor was told to go; ``early`` came after that."""
+    """A deployment that says that it sleeps, and whose supervisor was told to go; ``wishes`` came after that."""
 
     spec: DeploymentSpec
     incarnation: int
     description: Description
     supervisor: Ref
     courier: Ref
-    early: tuple[Kept, ...] = ()
+    wishes: tuple[Wish, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +122,12 @@ class Dormant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Awaiting:
-    """A deployment that is to be started, or was woken, and waits for a place; ``early`` is for its supervisor."""
+    """A deployment that is to be started, or was woken, and waits for a place."""
 
     spec: DeploymentSpec
     incarnation: int
     description: Description
-    early: tuple[Kept, ...] = ()
+    wishes: tuple[Wish, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

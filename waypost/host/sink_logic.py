@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, assert_never
 from msgspec import UNSET
 
 from actors.messages import Seen
-from actors.watching import Asking
+from actors.watching import Asking, Sleeps
 from substrate.messages import Approval, Approvals, Done, Outcome, ReadApprovals, Refused, Withheld
 from waypost.acting import Next, Ref
 from waypost.model import events as ev
@@ -67,7 +67,7 @@ class HangUp:
     """The host ends: no sink is told anything more."""
 
 
-SinkMessage: TypeAlias = Connect | Ready | Disconnect | HangUp | Asking | Seen | Outcome
+SinkMessage: TypeAlias = Connect | Ready | Disconnect | HangUp | Asking | Sleeps | Seen | Outcome
 
 
 # --- what a sink is told ---------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Peer:
 class Hub:
     """The deployments that may be asked, and the sinks."""
 
-    deployments: Mapping[Deployment, Asking] = field(default_factory=dict)
+    deployments: Mapping[Deployment, Asking | Sleeps] = field(default_factory=dict)
     peers: Mapping[Sink, Peer] = field(default_factory=dict)
     pages: Mapping[int, tuple[Sink, Deployment]] = field(default_factory=dict)
     counter: int = 0
@@ -196,7 +196,7 @@ def advance(state: State, message: SinkMessage, _now: Now) -> Next[State]:
     return _hub(state, message)
 
 
-def _hub(state: Hub, message: Connect | Ready | Disconnect | Asking | Seen | Outcome) -> Next[State]:
+def _hub(state: Hub, message: Connect | Ready | Disconnect | Asking | Sleeps | Seen | Outcome) -> Next[State]:
     work = _Work(state)
     match message:
         case Connect(sink):
@@ -206,7 +206,7 @@ def _hub(state: Hub, message: Connect | Ready | Disconnect | Asking | Seen | Out
                 work.peers[sink] = replace(work.peers[sink], room=True)
         case Disconnect(sink):
             work.peers.pop(sink, None)
-        case Asking():
+        case Asking() | Sleeps():
             work.anew(message)
         case Seen():
             for sink in tuple(work.peers):
@@ -230,7 +230,7 @@ class _Work:
         self.counter = state.counter
         self.effects: list[Any] = []
 
-    def anew(self, asking: Asking) -> None:
+    def anew(self, asking: Asking | Sleeps) -> None:
         """A deployment's events are told from here on: what was before is to be read."""
         name = asking.deployment
         self.deployments[name] = asking
@@ -290,7 +290,10 @@ class _Work:
             self.pages[self.counter] = (sink, name)
             self.peers[sink] = replace(peer, asked=self.counter)
             question = ReadApprovals(after=peer.views[name].after, limit=PORTION)
-            self.effects.append(Inquire(name, self.deployments[name].supervisor, self.counter, question))
+            asking = self.deployments[name]
+            self.effects.append(
+                Inquire(name, asking.supervisor if isinstance(asking, Asking) else None, self.counter, question)
+            )
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,116 @@
+"""Who may be awake: the bound holds, the row keeps its order, and nobody waits for ever."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.host.berths import HOST, ONE, Berths, Enter, Patience, Press, entered, impatient, left, most, moves, wants
+from waypost.model.ids import Deployment
+from waypost.model.limits import DEFAULT, Limits
+
+LIMITS = Limits(threads=HOST + 2 * ONE)
+A, B, C, D = (Deployment(name) for name in "abcd")
+ALL = frozenset({A, B, C, D})
+
+
+def waiting(*names: Deployment, berths: Berths | None = None) -> Berths:
+    """These are woken, in this order."""
+    found = berths or Berths()
+    for name in names:
+        found = wants(found, name)
+    return found
+
+
+def test_as_many_are_awake_as_the_threads_allow() -> None:
+    """One number, from the threads; none where nobody sleeps."""
+    assert most(LIMITS) == 2
+    assert most(DEFAULT) == 33
+    assert most(Limits(threads=1)) == 1
+    assert most(Limits(idle=0.0)) is None
+
+
+def test_whoever_comes_first_enters_first_and_the_others_wait() -> None:
+    """Those who have been awake longest are asked to give way, as many as wait."""
+    berths, made = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=ALL)
+    assert made == (Enter(A), Enter(B), Press(A))
+    assert berths.waiting == (C,)
+    again, made = moves(wants(berths, D), LIMITS, uncounted=(), may_leave=ALL)
+    assert made == (Press(B),)
+    gone, made = moves(left(again, B), LIMITS, uncounted=(), may_leave=ALL)
+    assert made == (Enter(C),)
+    assert gone.waiting == (D,)
+
+
+def test_who_can_not_leave_is_not_asked_and_takes_nobody_s_place() -> None:
+    """One that is kept warm, or that is held, has no process to let go of."""
+    berths, made = moves(waiting(A, B, C, D), LIMITS, uncounted={A, C}, may_leave={B, D})
+    assert made == (Enter(A), Enter(B), Enter(C), Enter(D))
+    assert not berths.waiting
+
+
+def test_where_nobody_sleeps_everybody_enters() -> None:
+    """As it was before there was sleep."""
+    _, made = moves(waiting(A, B, C, D), replace_idle(LIMITS), uncounted=(), may_leave=ALL)
+    assert made == (Enter(A), Enter(B), Enter(C), Enter(D))
+
+
+def replace_idle(limits: Limits) -> Limits:
+    """The same without sleep."""
+    return Limits(threads=limits.threads, idle=0.0)
+
+
+def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:
+    """All are at work, and may be for hours: the bound isn't worth that."""
+    berths, _ = moves(waiting(A, B, C, D), LIMITS, uncounted=(), may_leave=ALL)
+    berths = replace(berths, patience=Patience(7, berths.entered))
+    assert impatient(berths, 6) == berths
+    berths, made = moves(impatient(berths, 7), LIMITS, uncounted=(), may_leave=ALL)
+    assert Enter(C) in made
+    assert berths.waiting == (D,)
+    moving = replace(berths, patience=Patience(8, berths.entered - 1))
+    assert Enter(D) not in moves(impatient(moving, 8), LIMITS, uncounted=(), may_leave=ALL)[1]
+
+
+def test_who_is_awake_already_is_not_woken_twice() -> None:
+    """It keeps its place in the row, too."""
+    assert waiting(A, B, A).waiting == (A, B)
+
+
+NAMES = [Deployment(f"d{n}") for n in range(8)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["wake", "sleep", "pause"]), st.integers(0, 7)), max_size=60))
+def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[str, int]]) -> None:
+    """Whatever comes in whatever order; and when all who were pressed have gone, all have been awake."""
+    berths, woken, came, impatience = Berths(), list[Deployment](), list[Deployment](), 0
+
+    def settle(after: Berths) -> Berths:
+        following, made = moves(after, LIMITS, uncounted=(), may_leave=frozenset(NAMES))
+        came.extend(each.name for each in made if isinstance(each, Enter))
+        assert all(each.name in following.awake for each in made if isinstance(each, Press))
+        assert len(following.awake) <= 2 + impatience
+        assert following.pressed <= {*following.awake}
+        assert bool(following.waiting) <= (len(following.awake) >= 2)
+        return following
+
+    for what, number in acts:
+        name = NAMES[number]
+        if what == "wake" and name not in berths.awake and name not in berths.waiting:
+            woken.append(name)
+            berths = settle(wants(berths, name))
+        elif what == "sleep" and name in berths.awake:
+            berths = settle(left(berths, name))
+        elif what == "pause" and berths.waiting:
+            impatience += 1
+            berths = settle(impatient(replace(berths, patience=Patience(1, berths.entered)), 1))
+        assert [*came, *berths.waiting] == woken
+    while berths.waiting:
+        assert berths.pressed, "somebody waits, and nobody was asked to give way"
+        berths = settle(left(berths, min(berths.pressed)))
+    assert came == woken
+
+
+def test_what_enters_is_counted() -> None:
+    """By it is seen whether anybody has come in."""
+    assert entered(waiting(A), A) == Berths(awake={A: None}, entered=1)
