@@ -131,7 +131,7 @@ def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
         assert next_after(made, tick - 1) == tick
 
 
-@given(scene=scenes(), catch_up=st.sampled_from(["none", "latest", 1, 2, 7]), away=st.integers(0, 2 * DAY))
+@given(scene=scenes(), catch_up=st.sampled_from(["none", "latest", 1, 2, 7, 40]), away=st.integers(0, 2 * DAY))
 @settings(max_examples=50, deadline=None)
 def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, away):
     """Whatever is fired was due and is the newest; whatever isn't is named; and asking again finds nothing."""

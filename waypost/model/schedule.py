@@ -11,15 +11,12 @@ Nothing here loads the calendar or a zone before it is asked to: a child knows t
 import hashlib
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from waypost.model.errors import Invalid
 from waypost.model.times import stamp, unstamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Gap: TypeAlias = Literal["run-after", "skip"]
 """A time that the clock jumps over: due when the jump is over (default; once, however many were in it), or not at
@@ -41,6 +38,8 @@ schedule are closer than that."""
 _NAME = r"[a-z0-9][a-z0-9-]{0,62}\Z"
 _TICK_ID = r" tick:([a-z0-9][a-z0-9-]{0,62}):([0-9T:.Z-]{24})\Z"
 _MINUTE: Final = 60_000
+_MANY: Final = 4
+"""Times as many ticks as are wanted are looked at in one window."""
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -201,14 +200,13 @@ def latest(of: Schedule, after_ms: int, upto_ms: int) -> int | None:
             found = ahead
             break
         none, stride = upto_ms - stride, stride * 2
-    while found is not None:
-        ahead = next_after(of, (found + none) // 2)
+    while none - found >= _MINUTE:
+        middle = (found + none) // 2
+        ahead = next_after(of, middle)
         if ahead is not None and ahead <= upto_ms:
             found = ahead
         else:
-            none = (found + none) // 2
-        if none - found < _MINUTE:
-            break
+            none = middle
     return max((found, *ticks_between(of, found, upto_ms, 2)))
 
 
@@ -226,23 +224,29 @@ def caught_up(of: Schedule, last_ms: int, now_ms: int) -> Caught:
     oldest = next_after(of, last_ms)
     if oldest is None or oldest > now_ms:
         return Caught((), last_ms)
-    due = list(_backwards(of, last_ms, now_ms, of.catch_up if isinstance(of.catch_up, int) else 1))
-    newest = due[0]
-    if of.catch_up == "none" and now_ms - newest >= LATE:
-        due = []
-    due.reverse()
-    if not due:
-        return Caught((), newest, (oldest, newest))
+    due = _newest(of, last_ms, now_ms, of.catch_up if isinstance(of.catch_up, int) else 1)
+    if of.catch_up == "none" and now_ms - due[-1] >= LATE:
+        return Caught((), due[-1], (oldest, due[-1]))
     missed = latest(of, last_ms, due[0] - 1)
-    return Caught(tuple(due), newest, None if missed is None else (oldest, missed))
+    return Caught(due, due[-1], None if missed is None else (oldest, missed))
 
 
-def _backwards(of: Schedule, after_ms: int, upto_ms: int, limit: int) -> "Iterator[int]":
-    at = latest(of, after_ms, upto_ms)
-    while at is not None and limit:
-        yield at
-        limit -= 1
-        at = latest(of, after_ms, at - 1) if limit else None
+def _newest(of: Schedule, after_ms: int, upto_ms: int, limit: int) -> tuple[int, ...]:
+    """The last ``limit`` ticks later than ``after_ms`` and not later than ``upto_ms``, in order."""
+    newest = latest(of, after_ms, upto_ms)
+    if newest is None:
+        return ()
+    found: tuple[int, ...] = (newest,)
+    stride = _MINUTE
+    while len(found) < limit and newest - stride // 2 > after_ms:
+        # Forward through a window that is doubled is ten times as quick as back by single ticks.
+        window = ticks_between(of, max(after_ms, newest - stride), newest, limit * _MANY)
+        if window[-1] != newest:  # a burst: so many that the window is too long
+            break
+        found, stride = window[-limit:], stride * 2
+    while len(found) < limit and (earlier := latest(of, after_ms, found[0] - 1)) is not None:
+        found = (earlier, *found)
+    return found
 
 
 # --- the name of a tick ---------------------------------------------------------------------------------------------
