@@ -45,10 +45,13 @@ from actors.logic.supervisor_states import (
     Superseding,
     Unmanned,
 )
-from substrate.messages import Done, Outcome, ResetDeployment, Result, ResumeDeployment
+from substrate.messages import Done, Outcome, Refused, ResetDeployment, Result, ResumeDeployment
+from substrate.questions import READING
 from waypost.acting import Next, Reply, Tell
 from waypost.model.times import Now
 
+_ASLEEP = Refused("asleep", "nobody has its repository open: what is in it is read from the disk")
+"""To whoever only wants to know something: that is no reason to wake it."""
 EARLY = 256
 """Forwards that are kept while the repository is opening; what comes after them is withheld."""
 
@@ -58,6 +61,8 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
 ) -> Next[State]:
     """Hand it on, in order; or keep it, or withhold it with the reason."""
     match state:
+        case Dormant() | Auditing() | Ending(then=Audit() | Asleep()) if isinstance(forward.what, READING):
+            return Next(state, _answer(forward.asker, _ASLEEP))
         case Dormant():
             return opening(state.books, (forward,))
         case Idle() | Opening() | Auditing():

@@ -13,7 +13,7 @@ from actors.logic.supervisor_effects import Dismiss, EndChild, MayDoze, OpenRepo
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Stop, WakeAt, Woken
-from substrate.messages import Done, Outcome, ReadRest, ReadSealed, Refused, Rest, Withheld
+from substrate.messages import Done, Outcome, ReadRest, ReadRuns, ReadSealed, Refused, Rest, Withheld
 from waypost.acting import Asked, Halt, Next, Reply
 from waypost.model.ids import Generation
 from waypost.model.times import Now
@@ -230,6 +230,17 @@ def test_a_mail_to_a_dormant_one_wakes_it() -> None:
     awake = told(DORMANT, Asked(9, Forward(MAIL)))
     assert isinstance(awake.state, Opening)
     assert [early.what for early in awake.state.early] == [MAIL]
+
+
+@pytest.mark.parametrize("state", [ending(Audit(5)), AUDITING, ending(Asleep(None), Role.SUBSTRATE), DORMANT], ids=kind)
+def test_a_question_is_no_reason_to_wake_it(state: Any) -> None:
+    """What is in the repository can be read without it: else whoever looks on would keep it from sleeping."""
+    following = told(state, Asked(9, Forward(ReadRuns())))
+    assert following.state == state
+    (reply,) = following.effects
+    assert isinstance(reply, Reply)
+    assert isinstance(reply.value, Refused)
+    assert reply.value.code == "asleep"
 
 
 # --- what else may happen ------------------------------------------------------------------------------------------

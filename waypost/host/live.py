@@ -373,6 +373,8 @@ def _value(result: Any) -> Any:
     match result:
         case Done():
             return result.value
+        case Refused(code="asleep"):
+            raise NotNow(result.why)
         case Refused():
             raise RefusedByRule(result.code, result.why, result.hint)
         case Withheld():

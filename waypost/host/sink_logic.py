@@ -273,6 +273,8 @@ class _Work:
                     self._put(sink, name, replace(self._view(sink, name), after=following))
                 else:
                     self._read(sink, name)
+            case Refused("asleep"):
+                self.deployments[name] = Sleeps(name, self.deployments[name].address)
             case Done() | Refused() | Withheld():
                 self._put(sink, name, replace(self._view(sink, name), reading=False))
                 why = outcome.result.why if isinstance(outcome.result, Refused) else str(outcome.result)
