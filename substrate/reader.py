@@ -52,6 +52,8 @@ class Facts:
     generation: int
     held: str
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
+    held_at: str
+    """Since when, in ISO 8601 UTC, as far as that was written down."""
     latch: Latch | None
     """Why no child may run until an operator resets it."""
     flush: int
@@ -95,6 +97,7 @@ class Reader:
             epoch=view.format.epoch,
             generation=self._state().generation,
             held=self._state().held,
+            held_at=self._state().held_at or "",
             latch=self._state().latch or None,
             flush=view.flush_number,
             flush_hash=view.flush_hash,

@@ -89,7 +89,8 @@ def begin_epoch(store: Store, why: Why, *, lost: Noted | None, at: int, unsigned
     before = lost.epoch if lost is not None and lost.repository == known.repository else 0
     number = max(known.epoch, before) + 1
     record = Epoch(epoch=number, why=why, at=stamp(at), after=after, lost=lost, unsigned=unsigned)
-    state = msgspec.structs.replace(decode_state(store.read(layout.STATE) or b""), held=why)
+    state = decode_state(store.read(layout.STATE) or b"")
+    state = msgspec.structs.replace(state, held=why, held_at=stamp(at))
     store.commit(
         author=_AUTHOR,
         subject=f"begin epoch {number} after flush {after.flush} of epoch {after.epoch}: {why}",

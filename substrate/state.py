@@ -2,7 +2,8 @@
 
 Records and their one encoding: nothing is opened here. ``format.json`` changes only where an epoch begins (``epoch``);
 ``state/deployment.json`` holds what must go up by one and never back, generation and ordinals, whether the deployment
-is held, and whether it is latched: ``"latch":{"reason":"crash-looping","at":…,"detail":…}``, absent as a rule.
+is held and since when (``held_at``), and whether it is latched: ``"latch":{"reason":"crash-looping","at":…,
+"detail":…}``. Both are absent as a rule.
 """
 
 from typing import Annotated, Literal
@@ -18,6 +19,7 @@ VERSION = 1
 DETAIL = 1000
 """Characters of a latch's detail."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Moment = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3}Z$")]
 
 
 class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,6 +60,8 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Mails that were ever rejected after they had been accepted."""
     held: Literal["", "accept-rollback", "restore", "import", "drain"] = ""
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
+    held_at: Moment | UnsetType = UNSET
+    """Since when, in ISO 8601 UTC; absent where it isn't held, and where that began before this was written down."""
     latch: Latch | UnsetType = UNSET
     """Absent where it isn't latched, so that what was written before there were latches reads as it did."""
 

@@ -126,6 +126,8 @@ class Snapshot:
     outbox: tuple[OutboxAdded, ...]
     held: str = ""
     """Why nothing may leave and no child may run until an operator says so; empty as a rule."""
+    held_at: str = ""
+    """Since when, in ISO 8601 UTC, as far as that was written down."""
     latch: Latch | None = None
     """Why no child may run until an operator resets it; all else goes on."""
     granted: InForce = NOTHING_GRANTED

@@ -323,6 +323,7 @@ class Writer:
             queue=tuple(index.told(item.queued) for item in index.queue.values() if not item.claimed),
             outbox=tuple(index.outbox.values()),
             held=index.state.held,
+            held_at=index.state.held_at or "",
             latch=index.state.latch or None,
             granted=index.granted,
         )

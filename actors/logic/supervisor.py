@@ -229,6 +229,7 @@ def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
         lifted = books.last if isinstance(early.what, ResumeDeployment) else lifted
         reset = books.last if isinstance(early.what, ResetDeployment) else reset
     if snapshot.held:
+        books = replace(books, held=snapshot.held_at)
         held = Held(books, snapshot.held) if lifted is None else Lifting(books, snapshot.held, lifted)
         return Next(held, tuple(effects))
     if snapshot.latch is not None:

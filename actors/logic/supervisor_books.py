@@ -79,8 +79,8 @@ class Books:
     """Who is to be told of the next change."""
     entered: int = field(default=0, compare=False)
     """When it came into the state that it is in, in Unix ms; told to people, and nothing is decided by it."""
-    held: int = field(default=0, compare=False)
-    """When it was made durable that the deployment is held, in this supervisor's life; the same."""
+    held: str = field(default="", compare=False)
+    """Since when the deployment is held (ISO 8601), as far as its repository says so; the same."""
     pressed: bool = False
     """Whether others wait for its place, so that it is let go as soon as there is nothing to do."""
     credentials: CredentialsUpdated | None = None

@@ -95,7 +95,6 @@ def shelving(setup: Setup, state: Shelving, message: Internal, now: Now) -> Next
     """It is durable that the deployment is held: all is built anew from a log that says so. Or it couldn't be."""
     match message:
         case Outcome(state.shelved, Done()):
-            state = replace(state, books=replace(state.books, held=now.wall))
             then = Again("nothing executes any more", word="draining")
         case Outcome(state.shelved, Refused(why=why) | Withheld(reason=why)):
             then = Again(f"it was drained and couldn't be held: {why}")

@@ -254,7 +254,7 @@ def _held(setup: Setup, state: Held | Lifting) -> Sentence:
         return Sentence(waits_for=what, since=_since(state), then="everything is begun anew, and its runs go on")
     return Sentence(
         waits_for=f"somebody to let it go on (held after {state.why})",
-        since=stamp(state.books.held) if state.books.held else "",
+        since=state.books.held,
         then="it says what would go out, asks, and goes on where it was; mail is accepted meanwhile",
         command=command("resume", setup.spec.name),
         needed=True,

@@ -126,7 +126,7 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
         case ResumeDeployment():
             return interventions.resume_deployment(view, operation)
         case HoldDeployment():
-            return interventions.hold_deployment(view, operation)
+            return interventions.hold_deployment(view, operation, context)
         case LatchDeployment():
             return latching.latch(view, operation, context)
         case ResetDeployment():

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 import msgspec
+from msgspec import UNSET
 
 from substrate import runlog
 from substrate.messages import Answer, HoldDeployment, Pause, Refused, ResumeDeployment, Unpause
@@ -105,7 +106,7 @@ def resume_deployment(view: View, operation: ResumeDeployment) -> Decided:
     """What was held goes on, by an operator. Value: None. Refused with code ``not-held``."""
     if not view.state.held:
         return Refused("not-held", "the deployment isn't held: it goes on by itself")
-    state = msgspec.structs.replace(view.state, held="")
+    state = msgspec.structs.replace(view.state, held="", held_at=UNSET)
     return Change(
         author="supervisor",
         subject=f"resume the deployment after {view.state.held}, by {plain(operation.by)}",
@@ -114,11 +115,11 @@ def resume_deployment(view: View, operation: ResumeDeployment) -> Decided:
     )
 
 
-def hold_deployment(view: View, operation: HoldDeployment) -> Decided:
+def hold_deployment(view: View, operation: HoldDeployment, context: Context) -> Decided:
     """A drained deployment rests, by an operator; one that is held already stays so. Value: None."""
     if view.state.held:
         return Settled()
-    state = msgspec.structs.replace(view.state, held="drain")
+    state = msgspec.structs.replace(view.state, held="drain", held_at=context.at)
     return Change(
         author="supervisor",
         subject=f"hold the deployment: drained, by {plain(operation.by)}",

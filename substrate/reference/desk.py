@@ -20,7 +20,7 @@ from substrate.writer import Writer
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Entry
-from waypost.model.times import Now
+from waypost.model.times import Now, stamp
 
 BATCH = 64
 """Commits between two flushes."""
@@ -70,7 +70,7 @@ class Desk(Writer):
 
     def end(self) -> None:
         """Hold the deployment, bring all of it into packs, and let go of the repository. Raises SubstrateError."""
-        held = msgspec.structs.replace(self.view.state, held="import")
+        held = msgspec.structs.replace(self.view.state, held="import", held_at=stamp(self._import.wall))
         self.carry(
             Change(
                 author="hub",

@@ -6,6 +6,7 @@ Ordinals are given one by one, and by as many as the commit takes; a watermark r
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET
 
 from substrate import layout
 from substrate.epoch import decode_epoch
@@ -86,9 +87,23 @@ def marked(before: Before, made: Sorted, after: State, ground: Ground) -> Iterat
         yield broken("watermark", path, f"{new.first + len(new.closed)} buckets are closed, open is {after.bucket}")
 
 
+def holds(state: State) -> Iterator[Broken]:
+    """Nobody says since when it is held where it isn't."""
+    if state.held_at is not UNSET and not state.held:
+        yield broken("format", layout.STATE, f"held since {state.held_at}, and it isn't held")
+
+
+def _since(was: State, after: State, *, begun: bool) -> Iterator[Broken]:
+    """Since when it is held stays as it was recorded, and goes with it; ``begun``: an epoch begins here."""
+    yield from holds(after)
+    if was.held and after.held and was.held_at != after.held_at and not begun:
+        yield broken("format", layout.STATE, f"held since {was.held_at or 'nobody knows'}, and now {after.held_at}")
+
+
 def formatted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
     """``format.json`` says for ever what a repository is; the epoch rises, with the record of it, and then holds."""
     raw, told = made.single.get("format"), made.single.get("epoch")
+    yield from _since(before.state, after, begun=told is not None)
     if after.held not in {*WITHOUT_EPOCH, before.state.held} and told is None:
         yield broken("format", layout.STATE, f"held for {after.held}, and no epoch begins")
     if raw is None and told is None:

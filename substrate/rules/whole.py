@@ -18,7 +18,7 @@ from substrate.layout import Place
 from substrate.operations.buckets import Watermark
 from substrate.rules.code import whole_code
 from substrate.rules.commit import QUEUED, Ground
-from substrate.rules.counts import WITHOUT_EPOCH, read_watermark
+from substrate.rules.counts import WITHOUT_EPOCH, holds, read_watermark
 from substrate.rules.grants import readable
 from substrate.rules.outbox import sound
 from substrate.rules.queue import names
@@ -121,6 +121,7 @@ def _single(tree: Tree, path: str, decoder: Callable[[bytes], T], default: T, fo
 
 def _epoch(tree: Tree, known: Format, state: State) -> Iterator[Broken]:
     """Every epoch but the first is recorded; what else holds is an import, or an operator's drain."""
+    yield from holds(state)
     raw = tree.read(layout.EPOCH)
     if raw is None:
         if known.epoch > 1 or state.held not in WITHOUT_EPOCH:

@@ -6,9 +6,20 @@ from typing import Any  # a field's value is its field's
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from substrate import layout
-from substrate.messages import Claim, Enqueue, MailDelivered, PutBlob, QueueMail, Recorded, Reject
+from substrate.messages import (
+    Claim,
+    Enqueue,
+    HoldDeployment,
+    MailDelivered,
+    PutBlob,
+    QueueMail,
+    Recorded,
+    Reject,
+    ResumeDeployment,
+)
 from substrate.operations import Change
 from substrate.operations.buckets import state_file
 from substrate.operations.sealing import seal_run
@@ -116,6 +127,20 @@ def test_a_format_that_cannot_be_read_begins_no_epoch(place: Place) -> None:
     puts = {**renamed_epoch().puts, **held}
     assert place.rules(puts) == []
     assert place.rules({**puts, layout.FORMAT: b"{}"}) == [("record", layout.FORMAT)]
+
+
+def test_since_when_it_is_held_stays_and_goes_with_it(place: Place) -> None:
+    """People are told it; an epoch that begins says it anew."""
+    place.desk.must(HoldDeployment("ann"))
+    state = place.desk.index.state
+    assert (state.held, isinstance(state.held_at, str)) == ("drain", True)
+    later = msgspec.structs.replace(state, held_at="2026-11-29T09:00:00.000Z")
+    assert place.rules(state_file(later)) == [("format", layout.STATE)]
+    assert place.rules(state_file(msgspec.structs.replace(state, held_at=UNSET))) == [("format", layout.STATE)]
+    assert place.rules(state_file(msgspec.structs.replace(state, held=""))) == [("format", layout.STATE)]
+    assert place.rules(state_file(msgspec.structs.replace(state, held="", held_at=UNSET))) == []
+    place.desk.must(ResumeDeployment("ann"))
+    assert place.desk.index.state.held_at is UNSET
 
 
 # --- sealing ----------------------------------------------------------------------------------------------------------

@@ -33,10 +33,8 @@ from waypost.testing.supervision import (
     LIMITS,
     NOW,
     OPENING,
-    RAISED,
     RUNNING,
     SETUP,
-    SHELVING,
     SNAPSHOT,
     STARTING,
     STATES,
@@ -132,11 +130,15 @@ def test_a_full_disk_is_said_while_what_runs_goes_on() -> None:
     assert found.waits_for == "space on its disk (no space)"
 
 
-def test_when_it_was_held_is_told_where_this_supervisor_has_seen_it() -> None:
+def test_since_when_it_is_held_is_what_its_repository_says() -> None:
     """A repository that was held before doesn't say since when: better nothing than the start of the host."""
     assert sentence(SETUP, replace(HELD, books=replace(BOOKS, entered=9))).since == ""
-    ended = step(SHELVING, Outcome(RAISED, Done(1, None)), now=Now(7_000, 1.0)).state
-    assert sentence(SETUP, Held(ended.books, "drain")).since == "1970-01-01T00:00:07.000Z"
+    held = replace(SNAPSHOT, held="drain", held_at="2026-11-29T08:00:00.000Z")
+    opened = step(OPENING, Outcome(10, Done(0, held)), now=Now(7_000, 1.0)).state
+    assert sentence(SETUP, opened).since == held.held_at
+    assert describe(SETUP, opened).since == held.held_at
+    unknown = step(OPENING, Outcome(10, Done(0, replace(held, held_at="")))).state
+    assert sentence(SETUP, unknown).since == ""
 
 
 def test_a_command_takes_further_options_where_it_reads_a_file() -> None:

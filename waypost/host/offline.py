@@ -74,7 +74,7 @@ class Offline:
             state="held" if facts.held else "down" if latch else "",
             reason=latch.detail if latch else "",
             code=latch.reason if latch and not facts.held else "",
-            since=latch.at if latch else "",
+            since=facts.held_at if facts.held else latch.at if latch else "",
         )
 
     def _opened(self, deployment: str) -> Reader:

@@ -310,6 +310,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("an epoch that doesn't hold", "format", lambda _: renamed_epoch()),
     Corruption("an epoch whose record is none", "record", lambda _: renamed_epoch(epoch=1)),
     Corruption("held without an epoch", "format", lambda w: Bad(puts=w.counts(held="restore"))),
+    Corruption("held since then, and not held", "format", lambda w: Bad(puts=w.counts(held_at=STAMP))),
     Corruption("another address", "format", lambda _: reformatted(address="x@example.com")),
     # --- who ---
     Corruption("a commit by nobody we know", "author", lambda w: w.append(started(50), author="reader")),
