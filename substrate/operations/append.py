@@ -13,13 +13,12 @@ from msgspec import UNSET
 from substrate import layout, principals, runlog
 from substrate.messages import Append, Appended, Principal, PutBlob, Recorded, Refused, WorkflowProcess
 from substrate.operations.change import Change, Context, Decided, Extension, Hold, Settled, View, fence, plain
-from substrate.operations.grants import no_grant, recipients
+from substrate.operations.grants import may_mail_now, no_grant
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.event_parts import LATEST, SNAPSHOT
-from waypost.model.grants import may_mail
 from waypost.model.ids import CallId, RunId, is_call_id, message_key
 
 _SHOWN = 3
@@ -179,8 +178,8 @@ def _fields(  # noqa: PLR0911 - a table
         case ev.SignalAwaited() if event.park == "approval":
             if event.snapshot is not UNSET and len(bytes(event.snapshot)) > SNAPSHOT:
                 return Refused("too-large", f"a snapshot may have {SNAPSHOT} bytes, not {len(bytes(event.snapshot))}")
-            allowed = recipients(view, operation.run, view.known(operation.run).run)
-            stranger = next((who for who in event.who if not may_mail(allowed, who)), None)
+            run = view.known(operation.run).run
+            stranger = next((who for who in event.who if not may_mail_now(view, operation.run, run, who)), None)
             if stranger is not None:
                 return Refused("grants", f"{stranger[:200]} may not be asked: {no_grant(stranger, context.deployment)}")
         case ev.RunResumed() if event.generation != view.state.generation:

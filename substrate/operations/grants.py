@@ -19,8 +19,9 @@ from substrate.granting import NOTHING_GRANTED, InForce
 from substrate.operations.change import View
 from substrate.runlog import Tree
 from waypost.model import run as fold
-from waypost.model.grants import NOTHING, RUN, Granted
+from waypost.model.grants import NOTHING, RUN, Granted, may_mail
 from waypost.model.ids import RunId
+from waypost.model.mail import sender_matches
 
 
 class Grants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,17 +42,18 @@ def grants(sender: str, mail_to: Iterable[str], granted: InForce = NOTHING_GRANT
     return Grants(mail=tuple(dict.fromkeys(filter(None, (sender, *named)))), steps=granted.taken.steps or UNSET)
 
 
-def recipients(view: View, run: RunId, before: fold.Run) -> tuple[str, ...]:
-    """Whom a run may mail and ask now: addresses and ``*@domain``.
+def may_mail_now(view: View, run: RunId, before: fold.Run, person: str) -> bool:
+    """Whether a run may mail and ask this person now.
 
-    What an operator has said of mail decides, beside the sender of the run's first mail; where none has, what the
-    workflow declared when the run began. Raises Damaged.
+    What an operator has said of mail decides, ``*@domain`` included, beside the sender of the run's first mail; where
+    none has, what the workflow declared when the run began. Neither a sender nor a workflow can make a pattern: what
+    looks like one there is an address. Raises Damaged.
     """
     mail = view.granted.steps.get(RUN, NOTHING).mail
     ledger = fold.ledger(before)
     if isinstance(mail, UnsetType) or ledger is None:
-        return grants_of(view, run).mail
-    return tuple(filter(None, (ledger.started.mail.sender, *mail)))
+        return sender_matches(person, grants_of(view, run).mail)
+    return may_mail(mail, person) or sender_matches(person, (ledger.started.mail.sender,))
 
 
 def no_grant(person: str, deployment: str) -> str:

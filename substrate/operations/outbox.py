@@ -22,13 +22,12 @@ from substrate.operations.answering import answering
 from substrate.operations.append import child_may_write, extend
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View
-from substrate.operations.grants import no_grant, recipients
+from substrate.operations.grants import may_mail_now, no_grant
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.grants import may_mail
 from waypost.model.ids import idempotency_key, is_call_id
 from waypost.model.queue import Outgoing, encode
 
@@ -61,8 +60,8 @@ def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Le
         if operation.reply_to_mail not in ledger.mails:
             return Refused("mail", f"{operation.run} was given no mail {operation.reply_to_mail}")
         parent = ledger.mails[operation.reply_to_mail]
-    allowed = recipients(view, operation.run, before.run)
-    stranger = next((each for each in operation.to if not may_mail(allowed, each)), None)
+    strangers = (each for each in operation.to if not may_mail_now(view, operation.run, before.run, each))
+    stranger = next(strangers, None)
     if stranger is not None:
         return _failed(view, operation, no_grant(stranger, context.deployment), context)
     message = _composed(view, operation, name, parent, context)

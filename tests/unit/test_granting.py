@@ -125,6 +125,21 @@ def test_everybody_of_a_domain_may_be_mailed_and_asked_where_an_operator_says_so
     assert desk.code(Append(by=Hub("root"), run=run, events=(stranger,))) == "grants"
 
 
+def test_neither_a_sender_nor_a_workflow_can_make_a_pattern() -> None:
+    """Anybody can write a mail from `*@example.com`; it must not open a whole domain."""
+    desk = Desk()
+    desk.begin()
+    arrival = desk.enqueue(message("m@x", sender="*@victim.example"))
+    desk.must(Claim(arrival))
+    run: RunId = desk.must(TakeUp(arrival=arrival, start=replace(STARTED, mail_to=("*@boss.example",))))
+    assert isinstance(mailed(desk, run, "anna@victim.example", number=1), ev.MailFailed)
+    assert isinstance(mailed(desk, run, "anna@boss.example", number=2), ev.MailFailed)
+    desk.must(change(RUN, give=granted(mail=["cfo@example.com"])))
+    assert isinstance(mailed(desk, run, "anna@victim.example", number=3), ev.MailFailed)
+    assert isinstance(mailed(desk, run, "anna@boss.example", number=4), ev.MailFailed)
+    assert isinstance(mailed(desk, run, "cfo@example.com", number=5), ev.MailQueued)
+
+
 def test_an_address_that_a_workflow_made_up_can_not_end_an_operators_command(desk: Desk) -> None:
     """The message names a command to be pasted, and the address is the child's."""
     run = begun(desk, "m@x")
