@@ -110,6 +110,7 @@ def test_a_declaration_says_everything_the_host_needs() -> None:
         ({"runs": "mail"}, "'thread', 'message', 'deployment'"),
         ({"env": ["A=B"]}, "names of variables"),
         ({"on_crash_loop": "stop"}, "'wait', 'fail'"),
+        ({"warm": "yes"}, "False, True"),
     ],
 )
 def test_a_bad_setting_is_refused_in_words(settings: dict[str, Any], text: str) -> None:
@@ -117,6 +118,19 @@ def test_a_bad_setting_is_refused_in_words(settings: dict[str, Any], text: str) 
     given = {"name": "orders", "address": "orders@example.com", **settings}
     with pytest.raises(Misdeclared, match=text):
         Workflow(given.pop("name"), **given)
+
+
+def test_a_workflow_is_kept_warm_only_where_it_says_so() -> None:
+    """And who says nothing keeps the hash of its definition."""
+
+    def declared(flow: Workflow) -> bytes:
+        @flow.run
+        async def order(mail: object) -> None: ...
+
+        return msgspec.json.encode(flow.declared())
+
+    assert b'"warm":true' in declared(a_workflow(warm=True))
+    assert b"warm" not in declared(a_workflow())
 
 
 def _generator() -> Any:

@@ -48,10 +48,11 @@ class Workflow:
     alone, or all of the ``"deployment"``; ``env``: names of environment variables that it may see; ``on_crash_loop``:
     when its process ends again and again, live runs ``"wait"`` for an operator, or those that aren't parked ``"fail"``;
     ``files``: data files that belong to the code, from its own folder: names, folders, patterns such as
-    ``templates/*.html``; ``secrets``: handles of secrets that every step of it asks for. Raises Misdeclared.
+    ``templates/*.html``; ``secrets``: handles of secrets that every step of it asks for; ``warm``: its process is
+    kept where there is nothing to do (as a rule it is let go of, and started again in a moment). Raises Misdeclared.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each setting
         self,
         name: str,
         *,
@@ -62,6 +63,7 @@ class Workflow:
         on_crash_loop: OnCrashLoop = "wait",
         files: Sequence[str] = (),
         secrets: Sequence[str] = (),
+        warm: bool = False,
     ) -> None:
         try:
             self.name: str = deployment(name)
@@ -71,6 +73,7 @@ class Workflow:
             raise Misdeclared(f"Workflow({name!r}): {bad}") from None
         self.runs: Runs = _one_of(name, "runs", runs, get_args(Runs))
         self.on_crash_loop: OnCrashLoop = _one_of(name, "on_crash_loop", on_crash_loop, get_args(OnCrashLoop))
+        self.warm: bool = _one_of(name, "warm", warm, (False, True))
         self.env = tuple(_several("env", env))
         for variable in self.env:
             if not re.match(_ENV, str(variable)):
@@ -231,6 +234,7 @@ class Workflow:
             env=self.env,
             files=self.files,
             on_crash_loop=self.on_crash_loop,
+            warm=True if self.warm else UNSET,
             asynchronous=self.asynchronous,
             schedules=self._schedules.declared(self._run_function()),
             steps=tuple(
