@@ -31,78 +31,7 @@ from waypost.testing.leaks import found_in, of_processes, on_disk
 FILE, ENV, COMMAND = "planted-file-2f8a", 'planted "env" 91cc', "planted-command-77d0"
 ROTATED = "planted-rotated-c31e"
 PLANTED = (FILE, ENV, COMMAND, ROTATED)
-WORKFLOW = '''
-import logging, os, sys
-from waypost import Mail, StepError, Workflow, progress, secret, send, sources
-
-flow = Workflow("trusted", address="trusted@example.com", env=["PLANTED_TOKEN"], runs="message")
-
-@flow.step
-def uses() -> list[int]:
-    """Reads all three."""
-    return [len(secret(handle).reveal()) for handle in ("by-file", "by-env", "by-command")]
-
-@flow.step
-def asks_models() -> list[str]:
-    """Uses the sources."""
-    return [f"{each.id} {len(each.secret().reveal())}" for each in sources()]
-
-@flow.step
-def careless() -> str:
-    """Does what people do when they look for a mistake."""
-    value = secret("by-file").reveal()
-    logging.warning("logging in with %s, %r", value, secret("by-file"))
-    print("token:", value, flush=True)
-    sys.stderr.write(f"{value}\\n")
-    progress(f"trying {value}")
-    raise RuntimeError(f"401 for token {value}, {secret('by-env').reveal()}")
-
-@flow.step
-def gives_away() -> dict[str, str]:
-    """Returns it."""
-    return {"token": secret("by-env").reveal()}
-
-@flow.step
-def not_granted() -> str:
-    """Asks for what another step may read."""
-    return secret("by-file").reveal()
-
-@flow.step
-def environment() -> list[str]:
-    """What it may see of the variables."""
-    return sorted(name for name in os.environ if "PLANTED" in name)
-
-@flow.step
-def twice(gate: str) -> list[int]:
-    """Reads it, waits until somebody has written into the gate, and reads it again."""
-    before = len(secret("by-file").reveal())
-    with open(gate) as opened:
-        opened.read()
-    return [before, len(secret("by-file").reveal())]
-
-stolen: list[str] = []
-
-@flow.step
-def hides() -> int:
-    """Puts it where the run's own code finds it."""
-    stolen.append(secret("by-file").reveal())
-    return len(stolen)
-
-@flow.run
-async def run(mail: Mail) -> list[str]:
-    """One step, named by the mail, with what else it says."""
-    name, *arguments = mail.text.split()
-    if name == "mails":
-        await hides()
-        await send(to=mail.sender, subject="s", text=f"the token is {stolen[0]}")
-    if name in {"ends", "ends-large"}:
-        await hides()
-        return stolen + ["x" * 100_000] * (name == "ends-large")
-    try:
-        return [str(await globals()[name](*arguments))]
-    except StepError as error:
-        return [error.type, error.reason]
-'''
+WORKFLOW = (Path(__file__).resolve().parents[1] / "e2e" / "flows" / "trusted.py").read_text(encoding="utf-8")
 LISTED = """
 [credentials.by-file]
 file = "{folder}/token"
