@@ -1,22 +1,30 @@
 """Grants that come from the reference system's repositories, or go there: what means the same, and nothing guessed."""
 
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from substrate.disk import Disk
+from substrate.errors import SubstrateError
+from substrate.fsck import Looked, fsck
 from substrate.reader import Reader
 from substrate.reference.export import export
+from waypost.host.backup import backup
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NotWritable
+from waypost.host.errors import HostError, NotWritable
 from waypost.host.granted import GrantsWanted, change_alone, show_alone
 from waypost.host.granted import export as export_from
 from waypost.host.importing import Order, carry_out
 from waypost.host.offline import public_key
+from waypost.host.restore import restore
 from waypost.model import reference_grants
 from waypost.model.errors import Invalid
 from waypost.model.grants import RUN, granted
 from waypost.model.ids import Deployment
 from waypost.testing import reference as made
+from waypost.testing.disks import Died, DyingDisk
 
 GIVEN = {
     RUN: granted(mail=["*@partner.example", "boss@example.com"], secrets=["ledger"]),
@@ -85,3 +93,57 @@ def test_grants_are_changed_without_a_host_and_stand_in_the_history(tmp_path: Pa
     taken = change_alone(data, "desk", GrantsWanted(step="fetch", take=granted(secrets=["github"])))
     assert taken.grants == granted()
     assert not Reader.open(data.repo("desk"), public_key(data)).granted().steps
+
+
+def points(template: Path, folder: Path) -> int:
+    """How many points of the disk a revoke passes."""
+    disk = Disk()
+    shutil.copytree(template, folder)
+    revoke(folder, disk)
+    return disk.points
+
+
+def revoke(folder: Path, disk: Disk | None = None) -> None:
+    """Take the secret back."""
+    change_alone(DataDir(folder), "desk", GrantsWanted(step="fetch", take=granted(secrets=["github"])), disk)
+
+
+def try_all(tmp_path: Path, step: int) -> None:
+    """Revoke, and die at each so many-th point of the disk; then what is there is one of the two, and it goes on."""
+    template = tmp_path / "template"
+    carry_out(template, Order(source=theirs(tmp_path), name=Deployment("desk"), address=None, steps={}))
+    given = change_alone(DataDir(template), "desk", GrantsWanted(step="fetch", give=granted(secrets=["github"])))
+    for at in range(points(template, tmp_path / "count"), 0, -step):
+        folder = tmp_path / f"{at}"
+        shutil.copytree(template, folder)
+        with suppress(Died, SubstrateError, HostError):
+            revoke(folder, DyingDisk(at, half=True))
+        data = DataDir(folder)
+        found = Reader.open(data.repo("desk"), public_key(data)).granted().steps
+        assert found in ({}, {"fetch": given.grants})
+        revoke(folder)
+        assert not Reader.open(data.repo("desk"), public_key(data)).granted().steps
+        assert list(fsck(data.repo("desk"), Looked(), key=public_key(data))) == []
+
+
+def test_a_revoke_is_there_or_is_not(tmp_path: Path) -> None:
+    """A host that dies over it leaves no third thing; the same command again does it."""
+    try_all(tmp_path, 7)
+
+
+@pytest.mark.torture
+def test_a_revoke_is_there_or_is_not_at_any_point(tmp_path: Path) -> None:
+    """The same at each of them."""
+    try_all(tmp_path, 1)
+
+
+def test_a_backup_carries_what_is_granted(tmp_path: Path) -> None:
+    """Whoever moves house need not remember who was given what."""
+    data = DataDir(tmp_path / "data")
+    carry_out(data.path, Order(source=theirs(tmp_path), name=Deployment("desk"), address=None, steps={}))
+    given = change_alone(data, "desk", GrantsWanted(step="fetch", give=granted(secrets=["github"])))
+    box = tmp_path / "box.waypost"
+    backup(data, "desk", box, with_keys=False, sealed=lambda _: False)
+    restore(tmp_path / "other", file=box, source=None, key=None, allow_network=False)
+    other = DataDir(tmp_path / "other")
+    assert dict(Reader.open(other.repo("desk"), public_key(other)).granted().steps) == {"fetch": given.grants}

@@ -27,6 +27,7 @@ from waypost.acting import Ref
 from waypost.host import following_logic, offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
+from waypost.host.bodies import Bodies
 from waypost.host.clock import SystemClock
 from waypost.host.credential_doors import CredentialDoors
 from waypost.host.credentials_file import read as read_credentials
@@ -37,13 +38,13 @@ from waypost.host.describe import Described, describe
 from waypost.host.errors import HostError
 from waypost.host.following import FollowersActor
 from waypost.host.following_doors import FollowDoors
+from waypost.host.grants_doors import GrantsDoors
 from waypost.host.guardian import Guardian
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import end_leftovers, kin
 from waypost.host.library import LibraryActor
 from waypost.host.live import Live
 from waypost.host.lock import HostLock
-from waypost.host.grants_doors import GrantsDoors
 from waypost.host.looking import Lookout
 from waypost.host.messages import Begin, End
 from waypost.host.metrics_server import Place, listen, metrics_server
@@ -174,7 +175,7 @@ class Host:
                 more=(
                     *lookout.routes(), *FollowDoors(live, followers).routes(),
                     *CredentialDoors(root).routes(),
-                    *GrantsDoors(live, data, config.limits).routes(),
+                    *GrantsDoors(live, data, Bodies(config.limits.bodies)).routes(),
                 ),
             )
             with cores.together():

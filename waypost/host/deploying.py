@@ -4,8 +4,6 @@ Under the host's lock and before anybody else has the repository open. Code that
 repository that can't be opened is left to its supervisor, which says so and starts no child.
 """
 
-import errno
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,25 +11,21 @@ from pathlib import Path
 
 from ipc.secret import Secret
 from substrate.disk import Disk
-from substrate.effects import To
-from substrate.errors import FlushFailed, SubstrateError
+from substrate.errors import SubstrateError
 from substrate.keys import SigningKey
-from substrate.messages import Deploy, Done, Refused, Submit, Withheld
+from substrate.messages import Deploy
 from substrate.reader import Reader
 from substrate.settings import Settings, message_ids
-from substrate.writer import Writer
-from waypost.acting import Reply
 from waypost.host.clock import SystemClock
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
 from waypost.host.deployed import Known, known
 from waypost.host.describe import Described
-from waypost.host.errors import NotNow, NotWritable, RefusedByRule, Taken
+from waypost.host.errors import NotWritable, Taken
 from waypost.host.lock import HostLock
 from waypost.host.materialise import compiled, materialise, sweep
+from waypost.host.once import once
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now, stamp
-
-_TOKEN = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,22 +54,9 @@ def deploy(means: Means, one: Described) -> bool:
         message_id=message_ids(bytes(means.mail_key.reveal()), one.spec.address),
         heads=means.data.head(one.spec.name),
     )
-    try:
-        writer = Writer.open(path, settings, key=means.key, disk=means.disk, limits=means.limits, now=means.now)
-        operation = Deploy(record=one.record, files=one.files)
-        effects = [*writer.submit(Submit(what=operation), To(token=_TOKEN), means.now), *writer.close(means.now)]
-    except FlushFailed as failure:
-        number = failure.errno or errno.EIO
-        raise NotWritable(str(path), OSError(number, os.strerror(number))) from failure
-    match next((effect.value for effect in effects if isinstance(effect, Reply) and effect.token == _TOKEN), None):
-        case Done():
-            return True
-        case Refused(code, why, hint):
-            raise RefusedByRule(code, why, hint)
-        case Withheld(reason):
-            raise NotNow(reason)
-        case other:
-            raise TypeError(f"a writer answered {other!r}")
+    operation = Deploy(record=one.record, files=one.files)
+    once(path, settings, operation, key=means.key, disk=means.disk, now=means.now, limits=means.limits)
+    return True
 
 
 def deploy_all(means: Means, every: Iterable[Described]) -> tuple[Described, ...]:

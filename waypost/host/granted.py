@@ -11,30 +11,24 @@ from pathlib import Path
 import msgspec
 
 from substrate.disk import Disk
-from substrate.effects import To
-from substrate.errors import FlushFailed
 from substrate.keys import SigningKey
-from substrate.messages import ChangeGrants, Done, InForce, Refused, Submit, Withheld
+from substrate.messages import ChangeGrants, InForce
 from substrate.reader import Reader
 from substrate.reference.export import export as repositories
 from substrate.settings import Settings, message_ids
-from substrate.writer import Writer
-from waypost.acting import Reply
 from waypost.host.alone import alone
 from waypost.host.answers import Answer
 from waypost.host.clock import SystemClock
 from waypost.host.datadir import DataDir, mail_key, refuse_unfinished
-from waypost.host.errors import NotNow, NotWritable, RefusedByRule
+from waypost.host.errors import NotWritable
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.offline import public_key
+from waypost.host.once import once
 from waypost.host.users import user_name
 from waypost.model.code import Deployed
 from waypost.model.declaration import Declared
 from waypost.model.errors import Invalid
 from waypost.model.grants import NOTHING, RUN, Asked, StepGrants, content_hash, may_read
-from waypost.model.limits import DEFAULT
-
-_TOKEN = 1
 
 
 class StepShown(Answer, frozen=True, kw_only=True):
@@ -112,7 +106,7 @@ def show_alone(data: DataDir, name: str) -> GrantsShown:
     return shown(name, reader.granted(), steps=names, mail_to=declared.mail_to, asked=declared.asked())
 
 
-def change_alone(data: DataDir, name: str, wanted: GrantsWanted) -> GrantsSet:
+def change_alone(data: DataDir, name: str, wanted: GrantsWanted, disk: Disk | None = None) -> GrantsSet:
     """Change what is granted, without a host.
 
     Raises NoSuchDeployment, HostRuns, RefusedByRule, NotNow, NotWritable, Invalid; SubstrateError.
@@ -122,7 +116,7 @@ def change_alone(data: DataDir, name: str, wanted: GrantsWanted) -> GrantsSet:
     operation = wanted.operation(by)
     with alone(data):
         refuse_unfinished(data)
-        return GrantsSet(deployment=name, step=wanted.step, grants=_write(data, name, operation), by=by)
+        return GrantsSet(deployment=name, step=wanted.step, grants=_write(data, name, operation, disk or Disk()), by=by)
 
 
 def export(data: DataDir, name: str, folder: Path) -> tuple[Path, ...]:
@@ -173,23 +167,11 @@ def _reader(data: DataDir, name: str) -> Reader:
     return Reader.open(data.repo(name), public_key(data))
 
 
-def _write(data: DataDir, name: str, operation: ChangeGrants) -> StepGrants:
+def _write(data: DataDir, name: str, operation: ChangeGrants, disk: Disk) -> StepGrants:
     key, now, path = SigningKey.load(data.signing_key), SystemClock().now(), data.repo(name)
     address = Reader.open(path, key.public).facts().address
     settings = Settings(
         deployment=name, address=address, message_id=message_ids(mail_key(data), address), heads=data.head(name)
     )
-    try:
-        writer = Writer.open(path, settings, key=key, disk=Disk(), limits=DEFAULT, now=now)
-        effects = [*writer.submit(Submit(what=operation), To(token=_TOKEN), now), *writer.close(now)]
-    except FlushFailed as failure:
-        raise NotWritable(str(path), OSError(failure.errno or 0, str(failure))) from failure
-    match next((effect.value for effect in effects if isinstance(effect, Reply) and effect.token == _TOKEN), None):
-        case Done(value=StepGrants() as grants):
-            return grants
-        case Refused(code, why, hint):
-            raise RefusedByRule(code, why, hint)
-        case Withheld(reason):
-            raise NotNow(reason)
-        case other:
-            raise TypeError(f"a writer answered {other!r}")
+    changed: StepGrants = once(path, settings, operation, key=key, disk=disk, now=now)
+    return changed

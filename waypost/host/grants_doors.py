@@ -20,7 +20,6 @@ from waypost.host.granted import GrantsSet, GrantsShown, GrantsWanted
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.live import Live
 from waypost.model.grants import StepGrants
-from waypost.model.limits import Limits
 
 T = TypeVar("T")
 
@@ -31,7 +30,7 @@ class GrantsDoors:
 
     live: Live
     data: DataDir
-    limits: Limits
+    bodies: Bodies
 
     def routes(self) -> Sequence[Route]:
         """The doors."""
@@ -42,7 +41,7 @@ class GrantsDoors:
         return _json(await in_thread(self.shown, request.path_params["name"]))
 
     async def _change(self, request: Request) -> Response:
-        async with Bodies(self.limits.bodies).whole(request, SMALL, "the grants") as raw:
+        async with self.bodies.whole(request, SMALL, "the grants") as raw:
             wanted = _decoded(raw)
         name, user = request.path_params["name"], request.scope["waypost.user"]
         return _json(await in_thread(self.changed, name, wanted, user))
