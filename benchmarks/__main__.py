@@ -25,6 +25,7 @@ ALL: dict[str, tuple[str, tuple[str, ...]]] = {
     "processes": ("start, memory, the command line", ()),
     "supervision": ("a crash to resumed, and the stop of many deployments", ("--count", "30")),
     "mail": ("a mail, accepted to completed", ()),
+    "why": ("`waypost why` with 1,000 deployments", ()),
 }
 
 
