@@ -1,21 +1,25 @@
 """A real supervisor with its whole real crew and scripted children: respawn, one for all, stop, and mail throughout."""
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pykka
 import pytest
 
 from actors import DispatchActor, TerminalBroadcasterActor
 from actors.messages import Describe, Forward, SeenQueued, Stop, WatchRun
 from substrate.actor import SubstrateActor
+from substrate.disk import Disk
 from substrate.messages import Committed as Visible
 from substrate.messages import (
     Done,
     Durable,
+    Enqueue,
     GenerationBegun,
     Refused,
     ResetDeployment,
@@ -26,7 +30,7 @@ from waypost.acting import ActorEnded, Ref
 from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.child_stage import alive, eventually
-from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment, by_count, mail
+from waypost.testing.deployment import LIMITS, PATIENCE, READY, SERVE, Deployment, by_count, mail
 from waypost.testing.disks import LapsingDisk
 from waypost.testing.listener import Listener
 from waypost.testing.scripted_child import plain, scripted
@@ -292,3 +296,33 @@ def test_a_repository_that_is_no_repository_is_down_in_words(deployment: Deploym
     down = deployment.until("down")
     assert down.reason
     assert (path / "HEAD").read_text(encoding="utf-8") == "what?"
+
+
+class Full(Disk):
+    """A disk that has no space for another file while it is ``full``."""
+
+    full = False
+
+    def reserve(self, descriptor: int, path: str, size: int) -> None:
+        """Refuse."""
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        super().reserve(descriptor, path, size)
+
+
+def test_a_full_disk_is_said_while_the_child_runs_on_and_no_more_when_there_is_space(deployment: Deployment) -> None:
+    """Mail is withheld then, and whoever wonders why is told: by the description, and so by `waypost why`."""
+    disk = Full()
+    supervisor = deployment.start(scripted(SERVE), disk=disk, limits=msgspec.structs.replace(LIMITS, seal_idle=0.05))
+    deployment.until("running")
+    disk.full = True
+    large = Enqueue(b"From: a@example.com\r\nMessage-ID: <large@x>\r\n\r\n" + b"x" * 3_500_000)
+    assert isinstance(request(supervisor, Forward(large), timeout=PATIENCE), Done)
+    assert isinstance(request(supervisor, Forward(mail(2)), timeout=PATIENCE), Withheld)
+    short = deployment.until("running", "the disk is full")
+    assert (short.code, short.why.needed) == ("disk-full", False)
+    assert short.why.waits_for.startswith("space on its disk")
+    disk.full = False
+    again = deployment.until("running")
+    assert (again.code, again.generation) == ("", short.generation)
+    deployment.enqueue(2)

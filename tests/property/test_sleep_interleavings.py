@@ -16,11 +16,13 @@ from waypost.host.berths import HOST, ONE
 from waypost.host.mailbus_states import Hand, Unrouted, Wake
 from waypost.host.messages import Begin, BusStarted, Deliver, DeploymentStarted, Rouse, Serve
 from waypost.host.root_redeploying import described
+from waypost.host.root_sleep import deployed
 from waypost.host.root_states import Dismiss, Note, Report, Running, Setup, StartBus, StartDeployment
 from waypost.host.root_states import Idle as RootIdle
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
+from waypost.testing import sayings
 from waypost.testing.supervision import a_spec
 
 ROOT, BUS = (cast(Ref, name) for name in ("root", "bus"))
@@ -79,6 +81,8 @@ class World:
                     self.wakes.append(effect)
                 case _:
                     raise AssertionError(effect)
+        for member in getattr(self.root, "members", {}).values():
+            sayings.check(deployed(member).description.why)
         if isinstance(self.root, Running):
             self.most = max(self.most, len(self.root.night.berths.awake) - self.root.night.berths.extra)
 
