@@ -1,0 +1,152 @@
+"""What is noted of a deployment that sleeps counts only where its repository is as the note says."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from substrate.folder import Folder
+from substrate.keys import SigningKey
+from substrate.store import Store
+from waypost.host.datadir import DataDir, lay_out, prepare
+from waypost.host.describe import Described, Sleep
+from waypost.host.notes import note, noted
+from waypost.model.code import deployed
+from waypost.model.declaration import Declared
+from waypost.model.installed import Installed, present
+from waypost.testing.stores import fresh_store, git, put
+from waypost.testing.supervision import a_spec
+
+HERE = Installed("3.11", "0", "")
+"""As the sample spec has it."""
+FILES = {"orders.py": b"print()\n"}
+RECORD = deployed(FILES, root="", module="orders", declared=Declared(name="orders", address="orders@example.com"))
+ONE = Described(a_spec(), RECORD, "thread", {}, "c" * 64)
+AT = 1_900_000_000_000
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    """A data directory with one deployment, all of which is on its branch."""
+    data = prepare(tmp_path / "data")
+    lay_out(data)
+    fresh_store(data.repo("orders"), SigningKey.load_or_create(data.signing_key)).close()
+    return data
+
+
+def opened(data: DataDir) -> Store:
+    return Store.open(data.repo("orders"), key=SigningKey.load_or_create(data.signing_key))
+
+
+@pytest.mark.parametrize("deadline", [AT, None])
+def test_a_deployment_that_sleeps_is_known_without_opening_it(data: DataDir, deadline: int | None) -> None:
+    """All that its next start needs: what it runs, and when something is to be done."""
+    note(data, ONE, deadline)
+    assert noted(data, HERE) == {"orders": replace(ONE, sleep=Sleep(deadline))}
+
+
+def test_without_a_note_nothing_is_known(data: DataDir) -> None:
+    """It is opened, as ever."""
+    assert noted(data, HERE) == {}
+
+
+def written(data: DataDir) -> None:
+    store = opened(data)
+    put(store, {"a.txt": b"a"})
+    store.close()
+
+
+def written_and_killed(data: DataDir) -> None:
+    store = opened(data)
+    put(store, {"a.txt": b"a"})
+    store.flush()
+    store.abandon()
+
+
+def opened_and_killed(data: DataDir) -> None:
+    opened(data).abandon()
+
+
+def torn(data: DataDir) -> None:
+    path = data.sleeping("orders")
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def garbage(data: DataDir) -> None:
+    data.sleeping("orders").write_bytes(b"\xff\x00" * 100)
+
+
+def enormous(data: DataDir) -> None:
+    data.sleeping("orders").write_bytes(b" " * (1024 * 1024 + 1))
+
+
+def nested(data: DataDir) -> None:
+    data.sleeping("orders").write_bytes(b"[" * 100_000)
+
+
+def renamed(data: DataDir) -> None:
+    data.sleeping("orders").rename(data.sleeping("others"))
+    data.repo("orders").rename(data.repo("others"))
+
+
+def gone(data: DataDir) -> None:
+    data.repo("orders").rename(data.path / "elsewhere")
+
+
+def without_a_branch(data: DataDir) -> None:
+    Path(Folder(str(data.repo("orders"))).ref).unlink()
+
+
+def a_stranger(data: DataDir) -> None:
+    (Path(Folder(str(data.repo("orders"))).journals) / "note.txt").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        *(written, written_and_killed, opened_and_killed, torn, garbage, enormous, nested, renamed, gone),
+        *(without_a_branch, a_stranger),
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_a_note_that_no_longer_holds_does_not_count(data: DataDir, happens: Callable[[DataDir], None]) -> None:
+    """Whatever happened since: the repository is the only truth."""
+    note(data, ONE, AT)
+    happens(data)
+    assert noted(data, HERE) == {}
+
+
+@pytest.mark.parametrize("there", [Installed("3.12", "0", ""), Installed("3.11", "1", ""), Installed("3.11", "0", "x")])
+def test_another_interpreter_or_other_packages_look_at_the_code_again(data: DataDir, there: Installed) -> None:
+    """What runs record of these must be what is there."""
+    note(data, ONE, AT)
+    assert noted(data, there) == {}
+
+
+def test_a_repository_that_still_has_a_journal_is_not_noted_and_an_older_note_goes(data: DataDir) -> None:
+    """Its seal waits for space, or for another program's lock."""
+    note(data, ONE, AT)
+    written_and_killed(data)
+    note(data, ONE, AT)
+    assert not data.sleeping("orders").exists()
+
+
+def test_a_branch_that_git_has_packed_is_still_known(data: DataDir) -> None:
+    """Whoever collects garbage costs nobody a slow start."""
+    note(data, ONE, None)
+    git(data.repo("orders"), "pack-refs", "--all")
+    assert "orders" in noted(data, HERE)
+
+
+def test_what_can_not_be_noted_is_no_error(data: DataDir, caplog: pytest.LogCaptureFixture) -> None:
+    """It only costs time at the next start."""
+    data.sleeping("").parent.write_bytes(b"")
+    note(data, ONE, None)
+    assert "can't be noted" in caplog.text
+
+
+def test_what_is_installed_is_told_in_this_process_as_in_a_child() -> None:
+    """Else every note would be for nothing."""
+    assert present() == present()
+    assert len(present().distributions) == 64
