@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from substrate.messages import Planned
 from substrate.ticking import Ticked
+from waypost.cli.scheduling import list_words, tick_words
 from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.narrate import Narrator
@@ -143,6 +145,36 @@ def test_the_next_one_of_all_deployments_is_listed_first():
     assert [row.deployment for row in listed(source, NOW, name="soon", count=3).schedules] == ["soon"]
     with pytest.raises(NoSuchDeployment, match="nobody"):
         listed(source, NOW, name="nobody")
+
+
+def test_a_list_has_a_line_for_each_and_a_word_for_what_is_wrong():
+    """How the last tick went is in it; what a stranger wrote steers no terminal."""
+    source: Any = Plans(soon=(hourly(fate="skipped"),), gone=(hourly(tz="No\x1b[2Jwhere"),))
+    heading, first, second, *wrong = list_words(listed(source, NOW), ("--data", "here"))
+    assert heading.startswith("schedule")
+    assert "2026-11-30 11:00  2026-11-30 12:00+01:00  2026-11-30 10:00 (skipped)  0 * * * *   Europe/Berlin" in first
+    assert second.startswith("gone/hourly  no-zone  never")
+    assert wrong[0].endswith("next: waypost run --data here")
+    assert "there is no time zone" in wrong[1]
+    assert all(line.isprintable() for line in (first, second, *wrong))
+    new: Any = Plans(new=(hourly(last=UNSET, fate=UNSET),))
+    assert "  never  " in list(list_words(listed(new, NOW)))[1]
+    none: Any = Plans(none=())
+    assert list(list_words(listed(none, NOW))) == ["no schedule is deployed here: a workflow has one by @workflow.cron"]
+
+
+def test_ticks_of_all_schedules_come_in_one_row():
+    """Somebody wants to know what comes first, not of which schedule."""
+    other = schedule("30 * * * *", name="half")
+    plans = (hourly(), Planned(other, msgspec.structs.replace(hourly().ticked, id="half", expression="30 * * * *")))
+    source: Any = Plans(digest=plans)
+    lines = list(tick_words(listed(source, NOW, count=3), 3))
+    assert [line.split()[-1] for line in lines[1:4]] == ["digest/half", "digest/hourly", "digest/half"]
+    gone: Any = Plans(gone=(hourly(tz="Nowhere"),))
+    assert next(tick_words(listed(gone, NOW), 3)) == "nothing is due"
+    none: Any = Plans(none=())
+    assert list(tick_words(listed(none, NOW), 3)) == ["nothing is due: no schedule is deployed"]
+    assert tried(schedule("0 0 29 2 *"), unstamp("9900-03-01T00:00:00Z"), 2).schedules[0].next == ()
 
 
 def test_a_run_that_the_clock_began_says_so_in_its_timeline():

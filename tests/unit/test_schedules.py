@@ -275,6 +275,14 @@ def test_a_clock_that_is_a_year_ahead_costs_no_more_than_one_that_is_right():
     assert caught.left_out == (begin + 60_000, now - 120_000)
 
 
+def test_the_latest_ticks_are_found_across_a_month_without_any():
+    """Three this morning and one a month ago, where every minute of a day had one."""
+    made = schedule("* * 1 * *", catch_up=4)
+    caught = caught_up(made, at("2025-12-01T00:00"), at("2026-02-01T00:02"))
+    assert shown(caught.fire) == ["2026-01-01T23:59Z", "2026-02-01T00:00Z", "2026-02-01T00:01Z", "2026-02-01T00:02Z"]
+    assert caught.left_out == (at("2025-12-01T00:01"), at("2026-01-01T23:58"))
+
+
 @pytest.mark.parametrize(
     ("last", "now", "goes_on_from"),
     [

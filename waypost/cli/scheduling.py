@@ -22,7 +22,7 @@ _FATES = {"sent": "", "waiting": "waits", "cancelled": "in place of the one befo
 def listed(deployment: str | None, data: str | None, *, as_json: bool) -> Exit:
     """``waypost schedule list [DEPLOYMENT]``."""
     answer = _asked(deployment, data, 1)
-    give(answer, _list(answer, ("--data", data) if data else ()), as_json=as_json)
+    give(answer, list_words(answer, ("--data", data) if data else ()), as_json=as_json)
     err(*words.unread(answer.unread))
     return Exit.LEFT if answer.unread else Exit.OK
 
@@ -33,7 +33,7 @@ def following(deployment: str | None, expression: str | None, data: str | None, 
         hint = "`waypost schedule next DEPLOYMENT`, or `waypost schedule next --expression '0 9 * * *'`"
         raise Usage("name a deployment, or give an --expression", hint=hint)
     answer = _asked(deployment, data, count)
-    give(answer, _ticks(answer, count), as_json=as_json)
+    give(answer, tick_words(answer, count), as_json=as_json)
     return Exit.OK
 
 
@@ -52,7 +52,7 @@ def tried(expression: str, *, tz: str, gap: str, repeat: str, count: int, as_jso
         answer = schedules.tried(made, _now(), count)
     except Invalid as bad:
         raise Usage(bad.message, hint=bad.hint) from None
-    give(answer, _ticks(answer, count), as_json=as_json)
+    give(answer, tick_words(answer, count), as_json=as_json)
     return Exit.OK
 
 
@@ -79,15 +79,16 @@ def _now() -> int:
 # --- in words -------------------------------------------------------------------------------------------------------
 
 
-def _list(answer: SchedulesShown, options: tuple[str, ...]) -> Iterator[str]:
+def list_words(answer: SchedulesShown, options: tuple[str, ...] = ()) -> Iterator[str]:
+    """Each schedule in a line, then what isn't as it should be."""
     if not answer.schedules:
         yield "no schedule is deployed here: a workflow has one by @workflow.cron"
         return
-    yield from words.columns([LISTED, *map(_row, answer.schedules)])
+    yield from words.columns([LISTED, *(tuple(map(harmless, _row(each))) for each in answer.schedules)])
     for each in answer.schedules:
         if each.why:
             helps = f"; next: {beside(each.command, *options)}" if each.command else ""
-            yield f"{_name(each)}: {harmless(each.why)}{helps}"
+            yield harmless(f"{_name(each)}: {each.why}{helps}")
 
 
 def _row(each: ScheduleShown) -> tuple[str, ...]:
@@ -105,17 +106,18 @@ def _last(each: ScheduleShown) -> str:
     return _utc(each.last) + (f" ({fate})" if fate else "")
 
 
-def _ticks(answer: SchedulesShown, count: int) -> Iterator[str]:
+def tick_words(answer: SchedulesShown, count: int) -> Iterator[str]:
+    """The next ticks of all of them, each in a line."""
     every = [(tick, each) for each in answer.schedules for tick in each.next]
     every.sort(key=lambda pair: pair[0].due)
     if not every:
         yield "nothing is due: no schedule is deployed" if not answer.schedules else "nothing is due"
     else:
         rows = [(*_when(tick), _name(each), tick.note) for tick, each in every[:count]]
-        yield from words.columns([("UTC", "there", "schedule", ""), *rows])
+        yield from words.columns([("UTC", "there", "schedule", ""), *(tuple(map(harmless, row)) for row in rows)])
     for each in answer.schedules:
         if each.why:
-            yield f"{_name(each)}: {harmless(each.why)}"
+            yield harmless(f"{_name(each)}: {each.why}")
 
 
 def _name(each: ScheduleShown) -> str:

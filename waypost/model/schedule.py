@@ -221,21 +221,18 @@ def caught_up(of: Schedule, last_ms: int, now_ms: int) -> Caught:
     if last_ms > now_ms:
         following = next_after(of, now_ms)
         return Caught((), last_ms if following is None else min(last_ms, following), None, ahead=True)
-    oldest = next_after(of, last_ms)
-    if oldest is None or oldest > now_ms:
+    oldest, newest = next_after(of, last_ms), latest(of, last_ms, now_ms)
+    if oldest is None or newest is None:
         return Caught((), last_ms)
-    due = _newest(of, last_ms, now_ms, of.catch_up if isinstance(of.catch_up, int) else 1)
-    if of.catch_up == "none" and now_ms - due[-1] >= LATE:
-        return Caught((), due[-1], (oldest, due[-1]))
+    if of.catch_up == "none" and now_ms - newest >= LATE:
+        return Caught((), newest, (oldest, newest))
+    due = _up_to(of, last_ms, newest, of.catch_up if isinstance(of.catch_up, int) else 1)
     missed = latest(of, last_ms, due[0] - 1)
-    return Caught(due, due[-1], None if missed is None else (oldest, missed))
+    return Caught(due, newest, None if missed is None else (oldest, missed))
 
 
-def _newest(of: Schedule, after_ms: int, upto_ms: int, limit: int) -> tuple[int, ...]:
-    """The last ``limit`` ticks later than ``after_ms`` and not later than ``upto_ms``, in order."""
-    newest = latest(of, after_ms, upto_ms)
-    if newest is None:
-        return ()
+def _up_to(of: Schedule, after_ms: int, newest: int, limit: int) -> tuple[int, ...]:
+    """The last ``limit`` ticks later than ``after_ms`` up to the tick ``newest``, in order."""
     found: tuple[int, ...] = (newest,)
     stride = _MINUTE
     while len(found) < limit and newest - stride // 2 > after_ms:
