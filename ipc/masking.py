@@ -21,14 +21,13 @@ KEPT = 64
 class Mask:
     """The values of some handles, to be found and hidden. It never changes: ``learned`` gives another one."""
 
-    __slots__ = ("_known", "_names", "_pattern", "_plain")
+    __slots__ = ("_forms", "_known", "_names")
 
     def __init__(self, known: Iterable[tuple[str, bytes]] = ()) -> None:
         self._known = tuple(dict.fromkeys((name, value) for name, value in known if len(value) >= LEAST))[-KEPT:]
         self._names = {form: name for name, value in self._known for form in _forms(value)}
         # The longest first: one value may be the beginning of another one.
-        self._plain = tuple(sorted(self._names, key=len, reverse=True))
-        self._pattern = re.compile(b"|".join(map(re.escape, self._plain))) if self._plain else None
+        self._forms = tuple(sorted(self._names, key=len, reverse=True))
 
     def __repr__(self) -> str:
         return f"Mask({len(self._known)} values)"
@@ -39,27 +38,34 @@ class Mask:
 
     def found(self, data: bytes) -> str:
         """The handle of a value that occurs in the data; empty where none does."""
-        match = self._pattern.search(data) if self._pattern is not None else None
-        return "" if match is None else self._names[match[0]]
+        # One search for each is six times as fast as a pattern of all: a result may have 64 MiB.
+        return next((self._names[form] for form in self._forms if form in data), "")
 
     def hidden(self, data: bytes) -> bytes:
         """The data, with the handle's name in the place of each value."""
-        if self._pattern is None:
+        pattern = self._pattern(data)
+        if pattern is None:
             return data
-        return self._pattern.sub(lambda match: f"[secret {self._names[match[0]]}]".encode(), data)
+        return pattern.sub(lambda match: f"[secret {self._names[match[0]]}]".encode(), data)
 
     def hidden_text(self, text: str) -> str:
         """The same of a text."""
-        if self._pattern is None:
+        if not self._forms:
             return text
         return self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def settled(self, data: bytes) -> int:
         """How many bytes from the beginning can be judged by now: what follows may still become a value."""
-        if self._pattern is None:
-            return len(data)
-        cut = len(data) - max(_overlap(data, form) for form in self._plain)
-        return next((m.start() for m in self._pattern.finditer(data) if m.start() < cut < m.end()), cut)
+        cut = len(data) - max((_overlap(data, form) for form in self._forms), default=0)
+        pattern = self._pattern(data)
+        if pattern is None:
+            return cut
+        return next((m.start() for m in pattern.finditer(data) if m.start() < cut < m.end()), cut)
+
+    def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:
+        """Of the values that are there; None where none is."""
+        present = [re.escape(form) for form in self._forms if form in data]
+        return re.compile(b"|".join(present)) if present else None
 
 
 NOTHING = Mask()

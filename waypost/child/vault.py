@@ -87,7 +87,9 @@ class Vault:
     def clean(self, event: AnyEvent) -> AnyEvent:
         """The end of a run without delivered values: a result that has one is none, and the run fails."""
         match event:
-            case RunCompleted() if event.result.inline is not UNSET and (held := self.held_in(event.result.inline)):
+            case RunCompleted() if event.result.inline is not UNSET and (
+                held := self.held_in(bytes(event.result.inline))
+            ):
                 refused = ValueNotStorable("$", _KEPT.format(held))
                 return RunFailed(error=of_run(refused), unread=event.unread)
             case RunFailed():
