@@ -26,7 +26,9 @@ def data(tmp_path: Path) -> Path:
     """A data directory in which the workflow of the page is deployed."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "digest.py").write_text(code)
-    assert verb("deploy", str(tmp_path / "digest.py"), data=tmp_path / "data").status == 0
+    done = verb("deploy", str(tmp_path / "digest.py"), data=tmp_path / "data")
+    assert done.status == 0
+    assert "due by morning, 0 9 * * MON-FRI Europe/Berlin: 20" in done.out
     return tmp_path / "data"
 
 

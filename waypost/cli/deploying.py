@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from waypost.cli import granting
+from waypost.cli import granting, scheduling
 from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import for_host, plain
@@ -51,9 +51,10 @@ def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool =
 
 
 def _introduced(where: DataDir, name: str) -> Iterator[str]:
-    """Whom it may mail, and which secrets it asks for; nothing where the host is busy with it."""
+    """Whom it may mail, which secrets it asks for, and what is due when; nothing where the host is busy with it."""
     with suppress(Said):
         yield from (f"    {line}" for line in granting.introduced(granting.read(where, name)))
+        yield from (f"    {line}" for line in scheduling.introduced(where, name))
 
 
 def _alone(path: Path, where: Path) -> CodeDeployed:

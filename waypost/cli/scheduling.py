@@ -15,6 +15,7 @@ from waypost.model.errors import Invalid
 from waypost.model.why import beside
 
 LISTED = ("schedule", "state", "next, UTC", "there", "last, UTC", "expression", "zone", "settings")
+_FIRST = 5
 _DEFAULTS = {"gap": "run-after", "repeat": "first", "catch_up": "latest", "overlap": "skip"}
 _FATES = {"sent": "", "waiting": "waits", "cancelled": "in place of the one before", "repeated": "was sent before"}
 
@@ -56,11 +57,24 @@ def tried(expression: str, *, tz: str, gap: str, repeat: str, count: int, as_jso
     return Exit.OK
 
 
+def introduced(where: DataDir, deployment: str) -> Iterator[str]:
+    """For whoever has just deployed it: when each of its schedules is due first. Raises Said, Unanswered."""
+    rows = _read(where, deployment, 1).schedules
+    for each in rows[:_FIRST]:
+        due, there = _when(each.next[0]) if each.next else ("never", "never")
+        yield harmless(f"due by {each.schedule}, {each.expression} {each.tz}: {due} UTC, {there} there")
+    if len(rows) > _FIRST:
+        yield f"… {len(rows) - _FIRST} more schedules"
+
+
 def _asked(deployment: str | None, data: str | None, count: int) -> SchedulesShown:
-    name = None if deployment is None else plain("the deployment", deployment)
+    return _read(existing(data), None if deployment is None else plain("the deployment", deployment), count)
+
+
+def _read(where: DataDir, name: str | None, count: int) -> SchedulesShown:
     query: dict[str, int | str] = {"count": count} if name is None else {"deployment": name, "count": count}
     return either(
-        existing(data),
+        where,
         lambda client: client.get(SchedulesShown, "schedules", **query),
         lambda data: _offline(data, name, count),
     )
