@@ -4,115 +4,22 @@ Wishes are imperatives, facts are past. The substrate's own words are in ``subst
 ``ipc.messages``; what the shell adds (Asked, Reply, Tell, ActorEnded) is in ``waypost.acting``.
 """
 
-import enum
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from actors.credentials import Assembled, Barred, Deliver, NotAssembled
+from actors import draining
+from actors.credentials import AskAgain, Assembled, Barred, Deliver, NotAssembled
+from actors.crew import Crew as Crew  # noqa: PLC0414 - whoever wants messages finds all of them here
+from actors.crew import DeploymentSpec as DeploymentSpec  # noqa: PLC0414 - the same
+from actors.crew import Peers as Peers  # noqa: PLC0414 - the same
+from actors.crew import Role as Role  # noqa: PLC0414 - the same
 from actors.describing import Description, ExitReason
-from actors.draining import (
-    ChildWeighed,
-    Close,
-    Depart,
-    Doze,
-    Drain,
-    GiveWay,
-    Quiesce,
-    Recycle,
-    RecycleRequested,
-    Rested,
-    StillExecuting,
-    Weigh,
-)
 from actors.exits import ExitCounted
 from ipc.messages import RunLogCredit, ToChild
 from substrate.effects import SpaceShort
 from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
-from waypost.model.declaration import OnCrashLoop
 from waypost.model.ids import CallId, Deployment, Generation, RunId
-
-# --- what a deployment is made of ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentSpec:
-    """A deployment as data: what its file declares, and where it lies. No field is secret."""
-
-    name: Deployment
-    address: str
-    definition: str
-    """SHA-256 of what the file declares."""
-    code: str
-    """Hash of its tree of code."""
-    file: str
-    steps: tuple[str, ...]
-    mail_to: tuple[str, ...]
-    runs: str
-    """``thread``, ``message`` or ``deployment``."""
-    env: tuple[str, ...]
-    """Names of environment variables that the child may see."""
-    python: str
-    waypost: str
-    distributions: str = ""
-    """Digest of what is installed beside them."""
-    isolation: str = "none"
-    on_crash_loop: OnCrashLoop = "wait"
-    """At the latch live runs wait for an operator, or those that aren't parked ``fail``."""
-    cut_short: tuple[str, ...] = ()
-    """Steps that a deployment which is taken out of service doesn't wait for to their end."""
-    secrets: tuple[tuple[str, str], ...] = ()
-    """What its steps ask for: the step (``@run`` for all), the handle."""
-    warm: bool = False
-    """Whether it keeps its process also where there is nothing to do."""
-
-
-class Role(enum.StrEnum):
-    """A part in a deployment's crew. The actor that plays it is named ``<deployment>/<role>``."""
-
-    SUBSTRATE = "substrate"
-    BROADCASTER = "broadcaster"
-    DISPATCH = "dispatch"
-    SCHEDULER = "scheduler"
-    CHILD = "child"
-
-
-class Crew(Protocol):
-    """Starts a supervisor's actors. ``waypost.host`` provides it: the five actors don't import each other.
-
-    Each gets ``parent`` as its parent, the name that ``Role`` says and the incarnation (the child: its generation):
-    by these its supervisor knows whose end an ``ActorEnded`` tells of.
-    """
-
-    def substrate(self, parent: Ref, incarnation: int) -> Ref:
-        """A SubstrateActor, not opened yet."""
-        ...
-
-    def dispatch(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
-        """A DispatchActor; it is subscribed by its supervisor."""
-        ...
-
-    def scheduler(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
-        """A SchedulerActor; it is subscribed by its supervisor."""
-        ...
-
-    def broadcaster(self, parent: Ref, incarnation: int) -> Ref:
-        """A TerminalBroadcasterActor; it is subscribed by its supervisor."""
-        ...
-
-    def child(self, parent: Ref, generation: Generation, peers: "Peers") -> Ref:
-        """A ChildProcessActor for this generation, not launched yet."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """Whom a ChildProcessActor talks to. As a message: one of them was replaced."""
-
-    substrate: Ref
-    dispatch: Ref
-    broadcaster: Ref
-
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
 
@@ -193,27 +100,14 @@ class Woken:
     token: int
 
 
-NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | RecycleRequested | ChildWeighed
-NewsOfDispatch: TypeAlias = ExitCounted | StillExecuting | Rested
+NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | draining.RecycleRequested | draining.ChildWeighed
+NewsOfDispatch: TypeAlias = ExitCounted | draining.StillExecuting | draining.Rested
 """What its states are told of; ``Barred`` changes none of them."""
-NewsOfHost: TypeAlias = GiveWay | Depart
-SupervisorMessage: TypeAlias = (
-    Start
-    | Stop
-    | Forward
-    | Asked
-    | NewsOfChild
-    | NewsOfDispatch
-    | NewsOfHost
-    | WatchRun
-    | Woken
-    | Outcome
-    | ActorEnded
-    | SpaceShort
-    | Deliver
-    | Barred
-)
-Begun: TypeAlias = Recycle | Drain
+NewsOfHost: TypeAlias = draining.GiveWay | draining.Depart
+Wish: TypeAlias = Start | Stop | Forward | Deliver | WatchRun
+News: TypeAlias = NewsOfChild | NewsOfDispatch | NewsOfHost | Barred | SpaceShort
+SupervisorMessage: TypeAlias = Wish | News | Asked | Woken | Outcome | ActorEnded
+Begun: TypeAlias = draining.Recycle | draining.Drain
 """Asked of a supervisor; answered once it has begun, or refused."""
 
 
@@ -293,7 +187,7 @@ class Written:
 
 
 NewsOfProcess: TypeAlias = Spawned | SpawnFailed | BytesCame | ProcessEnded | Stalled | Written
-ChildProcessMessage: TypeAlias = Launch | Send | Terminate | Weigh | Peers | NewsOfProcess | Woken | Outcome
+ChildProcessMessage: TypeAlias = Launch | Send | Terminate | draining.Weigh | Peers | NewsOfProcess | Woken | Outcome
 
 
 # --- dispatch ------------------------------------------------------------------------------------------------------
@@ -325,8 +219,9 @@ class GenerationDown:
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable
-ToDispatch: TypeAlias = GenerationUp | GenerationDown | Quiesce | Close | Doze
-DispatchMessage: TypeAlias = Stream | ToDispatch | RunLogCredit | Outcome | Woken | Assembled | NotAssembled
+ToDispatch: TypeAlias = GenerationUp | GenerationDown | draining.Quiesce | draining.Close | draining.Doze
+OfKeeper: TypeAlias = Assembled | NotAssembled | AskAgain
+DispatchMessage: TypeAlias = Stream | ToDispatch | RunLogCredit | Outcome | Woken | OfKeeper
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------
