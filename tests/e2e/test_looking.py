@@ -19,11 +19,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from waypost.cli.fitting import width
 from waypost.host.exits import Exit
+from waypost.testing.host import kill_children
 from waypost.testing.host_process import COMMAND, PATIENCE, HostProcess
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
 
+OPTIONS = ("--isolation", "none", "--metrics", "0")
 FLOW = """
 from waypost import Mail, Workflow, approve, sleep
 
@@ -56,7 +58,7 @@ def mail(subject: str) -> bytes:
 def _host(tmp_path: Path) -> Iterator[HostProcess]:
     file = tmp_path / "asking.py"
     file.write_text(FLOW)
-    with HostProcess(file, data=tmp_path / "data", options=("--isolation", "none", "--metrics", "0")) as host:
+    with HostProcess(file, data=tmp_path / "data", options=OPTIONS) as host:
         yield host
 
 
@@ -105,12 +107,20 @@ class Terminal:
         return self.process.wait(PATIENCE)
 
 
-def test_top_shows_what_runs_wait_on_and_is_right_after_what_changes_it(host: HostProcess) -> None:
+def test_what_runs_wait_on_is_shown_and_what_they_do_is_told(host: HostProcess) -> None:
+    """By `top`, the metrics and `tail`, of one host: a start of one is dear."""
+    shown(host)
+    followed(host)
+    for name in ("nobody", "run_77"):
+        assert verb("tail", name, data=host.data).status == Exit.USAGE
+
+
+def shown(host: HostProcess) -> None:
     """A run that asks is one that waits on an approval; answered, it has ended."""
     first = host.send("asking@example.com", mail("first"))
     host.wait_for("waits for boss@example.com")
-    row = until(host.data, lambda row: bool(row["waiting"]))
-    assert (row["deployment"], row["state"], row["waiting"], row["live"]) == ("asking", "running", {"approval": 1}, 1)
+    row = until(host.data, lambda row: row["waiting"] == {"approval": 1})
+    assert (row["deployment"], row["state"], row["live"]) == ("asking", "running", 1)
     assert (row["queued"], row["crash_budget"], row["generation"]) == (0, 3, 1)
     assert row["deadline"] > "2026"
     said = verb("top", data=host.data)
@@ -177,3 +187,112 @@ def test_without_a_host_top_says_how_to_start_one(tmp_path: Path) -> None:
     said = verb("top", data=tmp_path / "data")
     assert said.status in {Exit.NO_HOST, Exit.DATA}
     assert "waypost run" in said.err
+
+
+# --- tail ------------------------------------------------------------------------------------------------------------
+
+
+class Tail:
+    """`waypost tail` in a process of its own, its words line by line."""
+
+    def __init__(self, host: HostProcess, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "tail", *arguments, "--data", str(host.data)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+
+    def wait_for(self, text: str) -> str:
+        """Read until a line holds it."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if text in line:
+                return self.lines[-1]
+        raise AssertionError((text, self.lines, self.end()))
+
+    def follows(self) -> None:
+        """Wait until it is told of everything."""
+        assert self.process.stderr is not None
+        assert "following" in self.process.stderr.readline()
+
+    def end(self) -> tuple[int, str]:
+        """Its exit status, and what it has written to stderr."""
+        with self.process as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            self.lines += process.stdout.read().splitlines()
+            errors = process.stderr.read()
+        return process.returncode, errors
+
+
+def seqs(lines: list[str], run: str) -> list[int]:
+    """The events of a run that were told, by --json."""
+    told = [json.loads(line) for line in lines]
+    return [line["event"]["seq"] for line in told if line["run"] == run]
+
+
+def followed(host: HostProcess) -> None:
+    """A run to its end; each event once, whether it was there before, or came while somebody looked."""
+    run = host.send("asking@example.com", mail("second"))
+    tail = Tail(host, run)
+    tail.wait_for("waits for boss@example.com to decide: 6 characters?")
+    assert verb("approve", run, data=host.data).status == 0
+    assert tail.end() == (0, "")
+    assert [int(line.split()[1]) for line in tail.lines] == list(range(1, len(tail.lines) + 1))
+    assert "step size is done: 6" in tail.lines[2]
+    assert 'completed: "True"' in tail.lines[-1]
+    again = verb("tail", run, "--after", "3", data=host.data)
+    assert (again.status, again.out.splitlines()) == (0, tail.lines[3:])
+    failed = host.send("asking@example.com", mail("bad"))
+    said = verb("tail", failed, "--json", data=host.data)
+    assert said.status == Exit.REFUSED
+    assert json.loads(said.out.splitlines()[-1])["event"]["type"] == "RunFailed"
+
+
+@pytest.mark.torture
+def test_everything_is_followed_and_nothing_of_it_missed_over_a_kill_of_its_process(host: HostProcess) -> None:
+    """Each run's events come once, in order, whatever happens to the child that runs them."""
+    tail = Tail(host, "--json")
+    tail.follows()
+    runs = [host.send("asking@example.com", mail(f"n{number}")) for number in range(5)]
+    for _ in runs:
+        host.wait_for("waits for boss@example.com")
+    kill_children(host.pid)
+    for run in runs:
+        assert verb("approve", run, data=host.data).status == 0
+    for _ in runs:
+        tail.wait_for("RunCompleted")
+    for run in runs:
+        logged = verb("log", run, data=host.data).out.splitlines()
+        while seqs(tail.lines, run)[-1] < len(logged):
+            tail.wait_for(run)
+        assert seqs(tail.lines, run) == list(range(1, len(logged) + 1))
+    host.stop()
+    status, errors = tail.end()
+    assert status == Exit.NO_HOST
+    assert "waypost runs" in errors
+
+
+@pytest.mark.torture
+def test_a_run_is_followed_over_a_restart_of_its_host_without_a_gap_or_a_repeat(host: HostProcess) -> None:
+    """The host is killed: what it had made durable is told, and then how to go on from there."""
+    run = host.send("asking@example.com", mail("first"))
+    tail = Tail(host, run, "--json")
+    tail.wait_for("SignalAwaited")
+    host.kill()
+    status, errors = tail.end()
+    assert status == Exit.NO_HOST
+    words = errors.split("`waypost tail ")[1].split("`")[0].split()
+    assert words[0] == run
+    offline = verb("tail", run, "--json", data=host.data)
+    assert offline.status == Exit.NO_HOST
+    assert offline.out.splitlines() == tail.lines
+    with HostProcess(data=host.data, options=OPTIONS) as following:
+        again = Tail(following, *words, "--json")
+        assert verb("approve", run, data=host.data).status == 0
+        assert again.end() == (0, "")
+    assert seqs([*tail.lines, *again.lines], run) == list(range(1, len(tail.lines) + len(again.lines) + 1))
+    assert verb("tail", run, "--after", words[-1], data=host.data).status == 0

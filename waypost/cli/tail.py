@@ -6,6 +6,7 @@ words say how to go on from there.
 
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ _PRIMED = 4096
 _TAIL = 4
 """Digits of a run's random part that a line has room for; enough to be typed as a prefix."""
 _INDENT = 10
+_TRIES, _MOMENT = 40, 0.05
+"""How often, and how many seconds apart, a host that breaks off is given the chance to be gone altogether."""
 
 
 class HostGone(HostError):
@@ -108,6 +111,16 @@ class _Run:
         raise Unanswered("the host has ended")
 
     def _from_disk(self) -> None:
+        again = threading.Event()
+        for _ in range(_TRIES):
+            try:
+                self._rest()
+            except Unanswered:  # a process that is being ended still takes the question, and doesn't answer it
+                again.wait(_MOMENT)
+            else:
+                return
+
+    def _rest(self) -> None:
         for each in _pages(lambda after: page_of(self._where, self._run, after), self._seq):
             for raw in each.events:
                 if self._end is None:
