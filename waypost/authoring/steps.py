@@ -83,7 +83,7 @@ def _own(given: T, values: Collection[Any]) -> T:
 
     ``values``: each of them. What can't be changed needn't be copied; of a mail the attachments needn't even be walked.
     """
-    if all(type(value) in _UNCHANGING for value in values):
+    if _UNCHANGING.issuperset(map(type, values)):
         return given
     import copy  # not before there is something to copy
 

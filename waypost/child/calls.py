@@ -59,7 +59,7 @@ class Quitting(msgspec.Struct, frozen=True):
     request: Quit
 
 
-_WISHED = (Wanted, Unwanted)  # made once: it is asked twice for each event
+_WISHED = frozenset((Wanted, Unwanted))
 
 
 class Calls:
@@ -149,12 +149,12 @@ class Calls:
                     pass
 
     def _move(self, call: CallId, after: State) -> None:
-        if isinstance(after, Closed):
+        if type(after) is Closed:
             self._open.pop(call, None)
             self._closed.add(call)
         else:
             self._open[call] = after
-        if isinstance(after, _WISHED):
+        if type(after) in _WISHED:
             self._wishes[call] = None
         else:
             self._wishes.pop(call, None)

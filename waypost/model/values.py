@@ -35,6 +35,8 @@ _SCALARS = (
     uuid.UUID,
     enum.Enum,
 )
+_EASY = frozenset((str, int, bool, type(None)))
+_NAMES = frozenset((str,))
 
 
 class ValueNotStorable(WaypostError, TypeError):
@@ -122,9 +124,10 @@ def digest(value: object) -> str:
     Raises ValueNotStorable for a value without a JSON form.
     """
     try:
-        _check(value, set())
-        plain = msgspec.to_builtins(value, str_keys=True, order="deterministic")
-        raw = msgspec.json.encode(plain, order="deterministic")
+        if not _flat(value):
+            _check(value, set())
+            value = msgspec.to_builtins(value, str_keys=True, order="deterministic")
+        raw = msgspec.json.encode(value, order="deterministic")
     except _Refusal as refusal:
         raise ValueNotStorable(refusal.path(), refusal.why) from None
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as bad:
@@ -145,6 +148,16 @@ class _Refusal(Exception):
 
     def path(self) -> str:
         return "$" + "".join(reversed(self.parts))
+
+
+def _flat(value: object) -> bool:
+    """Whether it is a dict of nothing that would have to be looked into: the arguments of most steps are."""
+    return (
+        type(value) is dict
+        and _EASY.issuperset(map(type, value.values()))
+        and all(type(each) is not str or each.isascii() for pair in value.items() for each in pair)
+        and _NAMES.issuperset(map(type, value))
+    )
 
 
 def _encode(value: object, limit: int) -> bytes:
