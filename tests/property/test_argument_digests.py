@@ -12,8 +12,6 @@ from waypost.model.values import ValueNotStorable, digest
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.text(), st.floats(allow_nan=False))
 VALUES = st.recursive(SCALARS, lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(), each, max_size=3))
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
-)
 
 
 def the_long_way(value: Any) -> str:
