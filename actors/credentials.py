@@ -67,6 +67,11 @@ class Barred:
     lacks: tuple[Asked, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """From the keeper to dispatch: what wasn't to be had may be by now."""
+
+
 # --- to a supervisor -----------------------------------------------------------------------------------------------
 
 

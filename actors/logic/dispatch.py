@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from actors.credentials import Assembled, NotAssembled
+from actors.credentials import AskAgain, Assembled, NotAssembled
 from actors.draining import Close, Doze, Quiesce, Rested, StillExecuting
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
@@ -150,6 +150,8 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
             return Next(state, (counted,) if unexpected else ())
         case Doze(generation):
             return Next(state, (ToSupervisor(Rested(generation, None)),))
+        case AskAgain():
+            return Next(state)  # nothing has been asked for yet
         case Committed() | Durable() | RunLogCredit() | Outcome() | Woken() | Assembled() | NotAssembled():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case GenerationUp() | Quiesce() | Close():
@@ -201,6 +203,8 @@ class _Work:
             case Assembled() | NotAssembled():
                 if dispatch_barrier.answered(message, self._turn):
                     self._settle(tuple(self._cards))
+            case AskAgain():
+                dispatch_barrier.again(self._turn)
             case Outcome():
                 self._settle(self._outcome(message))
             case RunLogCredit():

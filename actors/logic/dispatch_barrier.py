@@ -137,6 +137,13 @@ def answered(message: Assembled | NotAssembled, turn: Turn) -> bool:
     return True
 
 
+def again(turn: Turn) -> None:
+    """The keeper has more than it had: whoever was denied asks at once, not when their pause is over."""
+    gate = turn.barrier.gate
+    if isinstance(gate, Deferred | TurnedAway):
+        _assemble(turn, gate.tries)
+
+
 def woken(token: int, turn: Turn) -> bool:
     """Whether this wake-up was for the gate."""
     gate = turn.barrier.gate

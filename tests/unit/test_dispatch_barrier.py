@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from actors.credentials import Assembled, NotAssembled
+from actors.credentials import AskAgain, Assembled, NotAssembled
 from actors.logic.dispatch import Open
 from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, TurnedAway
 from actors.logic.dispatch_turn import Desk
@@ -299,3 +299,17 @@ def test_what_is_not_granted_is_told_as_soon_as_a_child_is_there() -> None:
     bench.do(GIVE)
     bench.flush()
     assert bench.barred[1:] == [""]
+
+
+def test_who_was_denied_asks_at_once_when_the_keeper_has_more() -> None:
+    """An operator has listed what was missing: nobody waits for the pause to end; who has all of it asks nothing."""
+    bench = kept()
+    bench.up()
+    keeper(bench, passing=False)
+    asked = len(bench.wanted)
+    bench.tell(AskAgain())
+    assert len(bench.wanted) == asked + 1
+    keeper(bench)
+    assert gate(bench) == Clear()
+    bench.tell(AskAgain())
+    assert len(bench.wanted) == asked + 1

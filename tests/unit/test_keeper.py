@@ -2,10 +2,10 @@
 
 import pytest
 
-from actors.credentials import Assembled, NotAssembled
+from actors.credentials import AskAgain, Assembled, NotAssembled
 from ipc.deliveries import DELIVERY, VALUE
 from substrate.messages import Refused
-from waypost.acting import Asked
+from waypost.acting import Asked, Tell
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import NOTHING, Configured, parse
 from waypost.host.errors import NotNow
@@ -243,6 +243,17 @@ def test_a_deployment_that_was_never_given_anything_is_told_of_the_sources_and_a
     assert supply.sources is not None
     (done,) = replies(bench.answer(Refused("held", "it is held: after drain")))
     assert done.delivered == {"stock": "it is held: after drain"}
+
+
+def test_after_a_reload_whoever_was_denied_is_told_to_ask_again() -> None:
+    """An operator who has listed what was missing sends the mail again at once, not half a minute later."""
+    bench = Bench(NOTHING)
+    (denied,) = answers(bench.want(pay=("github",)))
+    assert isinstance(denied, NotAssembled)
+    bench.reload("orders")
+    effects = bench.file(CONFIGURED)
+    effects += bench.read({"github": "v1"})
+    assert Tell(bench.ref("orders"), AskAgain()) in effects
 
 
 def test_a_second_reload_is_told_to_come_back() -> None:

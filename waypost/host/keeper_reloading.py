@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import assert_never
 
+from actors.credentials import AskAgain
 from ipc.deliveries import handles_of
 from substrate.messages import Done, Outcome, Refused, Withheld
 from waypost.acting import Reply
@@ -73,6 +74,8 @@ def deliver(turn: Turn) -> None:
         turn.client(Deployment(text), replace(client, supervisor=supervisor))
     left: dict[int, str] = {}
     for name, client in turn.state.clients.items():
+        if client.dispatch is not None:
+            turn.tell(client.dispatch, AskAgain())
         number = turn.supply(name, client)
         if name in rereading.supervisors:
             left[number] = name

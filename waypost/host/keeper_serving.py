@@ -13,7 +13,8 @@ def assemble(turn: Turn, wanted: AssembleCredentials) -> None:
     """A deployment asks, and from now on is told what changes."""
     before = turn.state.clients.get(wanted.deployment)
     client = Client(wanted.bindings, wanted.supervisor) if before is None else before
-    client = replace(client, bindings=wanted.bindings, supervisor=wanted.supervisor or client.supervisor)
+    supervisor = wanted.supervisor or client.supervisor
+    client = replace(client, bindings=wanted.bindings, supervisor=supervisor, dispatch=wanted.reply_to)
     turn.set(clients={**turn.state.clients, wanted.deployment: client}, waiting=(*turn.state.waiting, wanted))
     for handle in handles_of(wanted.bindings):
         if isinstance(turn.entry(handle), Unread | Missing):

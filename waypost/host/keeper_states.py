@@ -127,6 +127,7 @@ class Client:
 
     bindings: Mapping[str, tuple[str, ...]]
     supervisor: Ref | None
+    dispatch: Ref | None = None
     credentials: CredentialsUpdated | None = None
     sources: SourcesUpdated | None = None
 

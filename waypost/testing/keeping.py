@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from actors.credentials import AssembleCredentials, Assembled, NotAssembled
+from actors.credentials import AskAgain, AssembleCredentials, Assembled, NotAssembled
 from actors.messages import WakeAt, Woken
 from ipc.secret import Secret
 from substrate.messages import Done, Outcome, Result
@@ -113,7 +113,7 @@ class Bench:
 
 def answers(effects: list[Any]) -> list[Assembled | NotAssembled]:
     """What dispatch was answered."""
-    return [e.message for e in effects if isinstance(e, Tell)]
+    return [e.message for e in effects if isinstance(e, Tell) and not isinstance(e.message, AskAgain)]
 
 
 def values(answer: Any) -> dict[str, str]:
