@@ -125,7 +125,7 @@ def test_what_a_run_waits_for_comes_when_its_command_is_pasted(shell: Shell) -> 
         signalled = shell.mail(host, "signal")
         host.wait_for("waits for signal it's paid")
         said, line = shell.told(signalled[:8].rpartition("_")[0])
-        assert "the signal it's paid" in said
+        assert 'the signal "it\'s paid"' in said
         shell.run(line)
         host.wait_for("completed", "420")
 
@@ -135,7 +135,7 @@ def test_what_a_run_waits_for_comes_when_its_command_is_pasted(shell: Shell) -> 
         shell.run(shell.told(mailed)[1])
         host.wait_for('completed: "fine"')
         said, line = shell.told(mailed)
-        assert "nothing: it has completed" in said
+        assert "nothing, as it has completed" in said
         assert mailed in shell.run(line)
 
 

@@ -204,7 +204,7 @@ def test_a_cancelled_run_says_so_and_that_nothing_follows() -> None:
     """In the same words as its timeline."""
     answer = why(told(STARTED, STEP, CANCEL, ev.RunCancelled(code="past-grace", detail="too slow")), HERE)
     assert (answer.state, answer.waiting) == ("cancelled", ())
-    assert (answer.waits_for, answer.then) == ("nothing: it was cancelled: too slow", "nothing follows")
+    assert (answer.waits_for, answer.then) == ("nothing, as it was cancelled: too slow", "nothing follows")
 
 
 def test_a_deadline_is_said_and_so_is_that_there_is_none() -> None:
@@ -227,7 +227,7 @@ def test_a_finished_run_waits_on_nothing_and_says_so() -> None:
     """An empty list alone could also be a bug."""
     answer = why(told(STARTED, ev.RunFailed(error=BROKE)), HERE)
     assert answer.waiting == ()
-    assert answer.waits_for == "nothing: it has failed: step read_claim: ValueError: no amount"
+    assert answer.waits_for == "nothing, as it has failed: step read_claim: ValueError: no amount"
     assert (answer.then, answer.command) == ("nothing follows", f"waypost log {RUN}")
 
 
@@ -279,3 +279,16 @@ def test_a_step_that_failed_at_a_path_that_is_shut_is_told_how_to_open_it(
     assert [each.kind for each in retried.waiting] == ["retry"]
     assert ("`waypost run --writes PATH`" in retried.then) == told
     check_reason(retried)
+
+
+@pytest.mark.parametrize(
+    ("here", "said"),
+    [
+        (HERE, "step read_claim, which is at work"),
+        (replace(HERE, state="starting"), "step read_claim, which had begun"),
+        (GONE, "step read_claim, which had begun"),
+    ],
+)
+def test_a_step_is_at_work_only_where_there_is_a_process(here: Situation, said: str) -> None:
+    """Else somebody would wait for what nobody does."""
+    assert why(told(STARTED, STEP), here).waiting[-1].waits_for == said

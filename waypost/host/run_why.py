@@ -23,6 +23,8 @@ from waypost.model.why import Sentence, command
 
 _REASON = 80
 _TITLE = 200
+_MANNED = frozenset({"running", "draining"})
+"""States of a deployment in which a process of it is at work."""
 
 
 def why(run: Told, situation: Situation, *, ahead: int = 0, queued: str = "") -> Why:
@@ -148,8 +150,7 @@ def _by_itself(
         case "child":
             return "its code, between two steps", "its next step begins, or it ends"
         case "step":
-            then = "the run goes on with its result; if the process ends before that, the step is run again"
-            return _step(wait, run), then
+            return _stepping(wait, run, at_work=situation.hosted and situation.state in _MANNED)
         case "timer":
             return "its timer", "the run goes on"
         case "retry":
@@ -171,7 +172,7 @@ def _from_outside(wait: Waiting, detail: str, run: Told, situation: Situation) -
         case "signal":
             line = command("signal", run.run, wait.detail, stdin="payload.json")
             then = f"the run goes on with its payload, a JSON value{late}"
-            return Sentence(waits_for=f"the signal {detail}", then=then, command=line)
+            return Sentence(waits_for=f'the signal "{detail}"', then=then, command=line)
         case _:
             line = command("send", situation.address, stdin="reply.eml")
             then = f"the run goes on with it; a reply to a mail of the run is one{late}"
@@ -199,14 +200,15 @@ def _from_somebody(
     )
 
 
-def _step(wait: Waiting, run: Told) -> str:
+def _stepping(wait: Waiting, run: Told, *, at_work: bool) -> tuple[str, str]:
     known = _ledger(run)
     step = None if known is None or wait.call is None else known.steps.get(wait.call)
-    if step is None:
-        return "a step"
-    return f"step {printable(step.step, _TITLE)}, which is at work" + (
-        f" for the {step.attempt}. time" if step.attempt > 1 else ""
-    )
+    name = "a step" if step is None else f"step {printable(step.step, _TITLE)}"
+    tried = f", attempt {step.attempt}" if step is not None and step.attempt > 1 else ""
+    if not at_work:
+        return f"{name}{tried}, which had begun", "it is run again, and the run goes on with its result"
+    then = "the run goes on with its result; if the process ends before that, the step is run again"
+    return f"{name}{tried}, which is at work", then
 
 
 def _verdict(wait: Waiting, run: Told) -> tuple[str, str]:
@@ -235,7 +237,7 @@ def _ended(run: Told, state: Ended, isolation: str) -> Sentence:
     unsent, shut = len(state.unsent), shut_off(run.ending, isolation) if state.outcome == "failed" else ""
     mail = f"{unsent} of its mails is still to go out" if unsent == 1 else f"{unsent} of its mails are still to go out"
     return Sentence(
-        waits_for=f"nothing: it {verb} {run.ending}",
+        waits_for=f"nothing, as it {verb} {run.ending}",
         since=run.changed,
         then=f"{mail}, and nothing else follows" if unsent else f"nothing follows{shut}",
         # Its traceback is in there.
