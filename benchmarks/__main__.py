@@ -21,6 +21,7 @@ ALL: dict[str, tuple[str, tuple[str, ...]]] = {
     "sealed": ("a start, a list and an append beside finished runs", ()),
     "rules": ("the check of a write alone, and of a whole history", ()),
     "many_runs": ("a start, memory and the list beside 10,000 parked runs", ("--count", "10000")),
+    "timers": ("a start beside 10,000 pending timers, and 1,000 that are due at once", ("--count", "10000")),
     "opening": ("a reader, a recovery, a long seal, a long resume", ("--count", "20000")),
     "processes": ("start, memory, the command line", ()),
     "supervision": ("a crash to resumed, and the stop of many deployments", ("--count", "30")),

@@ -9,7 +9,7 @@ from its genesis. Only the commits are wholesale, 64 runs in each; nobody reads 
 import argparse
 import hashlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -50,8 +50,11 @@ def create(path: Path, key: SigningKey, limits: Limits = WHOLESALE) -> Store:
     return Store.create(path, repository_id=REPOSITORY, key=key, first=first, at=AT, limits=limits)
 
 
-def parked(store: Store, count: int) -> list[RunId]:
-    """Runs 1 to ``count`` of an empty repository: each did a step and waits for a mail, every other one for 30 days."""
+def parked(store: Store, count: int, until: Callable[[int], tuple[int, ...]] | None = None) -> list[RunId]:
+    """Runs 1 to ``count`` of an empty repository: each did a step and waits for a mail, every other one for 30 days.
+
+    With ``until`` each sleeps instead: until all of these instants (Unix ms), by the run's ordinal, 60 at most.
+    """
     runs: list[RunId] = []
     for begin in range(1, count + 1, PORTION):
         last = min(begin + PORTION - 1, count)
@@ -64,7 +67,8 @@ def parked(store: Store, count: int) -> list[RunId]:
             puts[layout.mail_path(ordinal)] = raw
             puts[layout.consumed_path(ADDRESS, bucket, entry.key)] = encode(entry)
             puts[layout.grants_path(run)] = grant
-            puts |= _files(run, grant, _parking(entry, grant, ordinal))
+            events = _parking(entry, grant, ordinal) if until is None else _sleeping(entry, grant, until(ordinal))
+            puts |= _files(run, grant, events)
             runs.append(run)
         bucket = last // BUCKET_ENTRIES
         if bucket:
@@ -148,6 +152,13 @@ def _parking(entry: Entry, grant: bytes, ordinal: int) -> Iterator[ev.AnyEvent]:
     timeout = msgspec.UNSET if ordinal % 2 else 30 * DAY / 1000
     until = msgspec.UNSET if ordinal % 2 else AT + 30 * DAY
     yield ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3, timeout=timeout, timeout_at=until)
+
+
+def _sleeping(entry: Entry, grant: bytes, until: tuple[int, ...]) -> Iterator[ev.AnyEvent]:
+    yield _started(entry, grant)
+    for number, at in enumerate(until, 1):
+        call = CallId(f"r1#{number}")
+        yield ev.TimerSet(call=call, timer=call, delay=(at - AT) / 1000, fire_at=at, seen=1)
 
 
 def _long(started: ev.RunStarted, events: int) -> Iterator[ev.AnyEvent]:
