@@ -148,11 +148,11 @@ def main() -> None:
     parser.add_argument("--per-run", type=int, default=1, help="timers of each run, 60 at most")
     parser.add_argument("--folder", type=Path, help="where to write; must be on a real disk")
     options = parser.parse_args()
-    each = min(options.per_run, 60)
+    each, due = min(options.per_run, 60), min(options.due, options.count)
 
     def until(ordinal: int) -> tuple[int, ...]:
         first = (ordinal - 1) * each
-        return tuple(AT + HOUR if first + n < options.due else AT + 30 * DAY + first + n for n in range(each))
+        return tuple(AT + HOUR if first + n < due else AT + 30 * DAY + first + n for n in range(each))
 
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         path, key = Path(name) / "repo.git", SigningKey.generate()
@@ -161,7 +161,7 @@ def main() -> None:
         runs = parked(store, options.count // each, until)
         store.close()
         say(f"making {options.count} timers in {len(runs)} runs", time.perf_counter() - begun, "s")
-        measure(path, key, runs, options.due)
+        measure(path, key, runs, due)
     load()
 
 

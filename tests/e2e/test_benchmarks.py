@@ -26,6 +26,7 @@ QUICK = {
     "rules": "20",
     "sealed": "3",
     "stalls": "1",
+    "timers": "70",
     "weight": "32",
     "why": "40",
 }
