@@ -12,7 +12,7 @@ from typing import Any
 
 from substrate import rules
 from waypost.acting import Next
-from waypost.testing import childhood, dispatching, gracing, lifecycle, supervision
+from waypost.testing import childhood, dispatching, gating, gracing, lifecycle, supervision
 
 LEGEND = """
 In the table: a name is the state that follows, **·** means handled without leaving the state, and an empty field that
@@ -110,6 +110,15 @@ def pages() -> dict[str, str]:
             gracing.GRACE_MESSAGES,
             gracing.apply,
             gracing.grace,
+        ),
+        "dispatch_barrier.md": draw(
+            "The barrier before a run's start",
+            "Drawn from `actors/logic/dispatch_barrier.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Only in Clear a run is given to the child; in TurnedAway one that a mail begins fails at once.",
+            gating.gates(),
+            gating.GATE_MESSAGES,
+            gating.apply,
+            gating.gate,
         ),
         "rules.md": rules.page(),
         "lifecycle.md": lifecycle.page(),

@@ -153,12 +153,13 @@ def committed(event: ev.AnyEvent) -> Make:
             after = fold.evolve(before, numbered, run_id=RUN)  # type: ignore[arg-type]  # a live run, as was just seen
         except fold.Illegal:
             return NOTHING
-        return _facts(Appended(RUN, (Recorded(numbered, raw),), after))(state)
+        return facts(Appended(RUN, (Recorded(numbered, raw),), after))(state)
 
     return make
 
 
-def _facts(fact: Any) -> Make:
+def facts(fact: Any) -> Make:
+    """A fact of the stream, as the next commit has it."""
     return lambda state: Committed(state.position + 1, state.position + 1, (fact,))
 
 
@@ -212,8 +213,8 @@ ERRAND_MESSAGES: dict[str, Make] = {
     "it is done": lambda state: _outcome(Done(state.position + 1), lambda card: card.errand)(state),
     "it is refused": _outcome(Refused("not-queued", "."), lambda card: card.errand),
     "it is withheld": _outcome(Withheld("."), lambda card: card.errand),
-    "Claimed committed": _facts(Claimed(2, 1)),
-    "Consumed committed": _facts(Consumed(2, RUN)),
+    "Claimed committed": facts(Claimed(2, 1)),
+    "Consumed committed": facts(Consumed(2, RUN)),
     "the wait was abandoned": committed(ev.SignalAwaitAbandoned(call=CallId("r1#1"))),
 }
 
