@@ -24,8 +24,9 @@ from waypost.host.why_answers import DeploymentWhy, Why
 from waypost.model.grants import granted
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import eventually
+from waypost.testing.child_stage import alive, eventually
 from waypost.testing.host import children_of
+from waypost.testing.host_process import HostProcess
 from waypost.testing.leaks import found_in, of_processes, on_disk
 
 FILE, ENV, COMMAND = "planted-file-2f8a", 'planted "env" 91cc', "planted-command-77d0"
@@ -258,3 +259,35 @@ def test_a_step_that_runs_sees_the_new_value_when_it_asks_again(running: Running
         gate.write("go on\n")
     assert str([len(FILE), len(ROTATED)]) in running.wait_for("completed")
     assert running.client.get(RunShown, "runs", run).state == "completed"
+
+
+HANGING = """
+[credentials.by-file]
+command = ["sh", "-c", "echo $$ > {folder}/pid.new; mv {folder}/pid.new {folder}/pid; sleep 1000"]
+[credentials.by-env]
+env = "PLANTED_TOKEN"
+[credentials.by-command]
+command = ["sh", "-c", "echo {command}"]
+"""
+
+
+@pytest.mark.torture
+def test_a_command_that_hangs_holds_up_nobody_else_and_ends_with_a_host_that_is_killed(tmp_path: Path) -> None:
+    """Another deployment's mail runs meanwhile; and no prompt for a password waits on for ever behind a dead host."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    data.joinpath("credentials.toml").write_text(HANGING.format(folder=tmp_path, command="x"))
+    for name in ("trusted", "other"):
+        text = WORKFLOW.replace('"trusted', f'"{name}')
+        tmp_path.joinpath(f"{name}.py").write_text(text)
+    host = HostProcess(tmp_path / "trusted.py", tmp_path / "other.py", data=data, env={"PLANTED_TOKEN": ENV}).start()
+    grants = [["trusted", "uses", "--secret", "by-file"], ["other", "gives_away", "--secret", "by-env"]]
+    for words in grants:
+        assert host.verb("grants", "set", *words).returncode == 0
+    host.send("trusted@example.com", b"From: ann@example.com\r\nMessage-ID: <1@x>\r\n\r\nuses\r\n")
+    eventually((tmp_path / "pid").exists, "the command hangs")
+    host.send("other@example.com", b"From: ann@example.com\r\nMessage-ID: <2@x>\r\n\r\ngives_away\r\n")
+    assert "ValueNotStorable" in host.wait_for("completed")
+    host.kill()
+    pid = int((tmp_path / "pid").read_text())
+    eventually(lambda: not alive(pid), "the command has ended with its host")

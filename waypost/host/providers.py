@@ -2,7 +2,8 @@
 
 A secret is text in UTF-8, of 1 to 65,536 bytes, without NUL; one line end at its end isn't part of it. A command gets
 ``PATH`` and ``HOME`` and no other variable, no input, a session of its own and ``PATIENCE`` seconds; whatever it has
-started in that session is killed when it has ended or hasn't. What it says on stderr is nobody's to show.
+started in that session is killed when it has ended, when its time is over, and when the host is gone. What it says on
+stderr is nobody's to show.
 
 Promise: no answer but ``Had`` has anything of what was read; nothing here waits longer than ``PATIENCE`` for a command.
 """
@@ -14,7 +15,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -23,6 +24,7 @@ from ipc.deliveries import VALUE
 from ipc.environment import MARK
 from ipc.secret import Secret
 from waypost.host.credentials_file import FromCommand, FromEnvironment, FromFile, Way, whole
+from waypost.host.guardian import Guardian
 
 PATIENCE = 10.0
 """Seconds that a command has."""
@@ -121,6 +123,13 @@ def _command(words: tuple[str, ...], around: Surroundings) -> Reading:
     environment = {name: around.environment[name] for name in ("PATH", "HOME") if name in around.environment}
     if around.mark:
         environment[MARK] = around.mark
+    with closing(Guardian()) as guardian:
+        return _guarded(words, around, what, environment, guardian)
+
+
+def _guarded(
+    words: tuple[str, ...], around: Surroundings, what: str, environment: dict[str, str], guardian: Guardian
+) -> Reading:
     try:
         process = subprocess.Popen(  # noqa: S603 - the operator's own words, and never a shell's
             words,
@@ -135,12 +144,14 @@ def _command(words: tuple[str, ...], around: Surroundings) -> Reading:
     except (OSError, ValueError) as failure:
         return Failed(f"{what} can't be started ({getattr(failure, 'strerror', None) or 'not a command'})")
     assert process.stdout is not None
+    guardian.watch(process.pid)  # a host that is killed leaves nothing that asks for a password for ever
     try:
         said = _heard(process, process.stdout.fileno(), time.monotonic() + around.patience)
     finally:
         # Not reaped yet: the number of its group can't have become another's.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        guardian.forget(process.pid)
         process.wait()
         process.stdout.close()
     if said is None:
