@@ -32,8 +32,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_the_page_is_true_without_a_host(data: Path, tmp_path: Path) -> None:
-    """It is copied first and read afterwards; and a schedule that can't be is refused by the deploy, in words."""
+def test_the_page_is_true_without_a_host(data: Path) -> None:
+    """It is copied first and read afterwards."""
     tried, listed, following, in_json = COMMANDS
     assert said(tried, data).out.count("30 2 * * * Europe/Berlin") == 3
     answer = said(listed, data)
@@ -55,12 +55,23 @@ def test_the_page_is_true_without_a_host(data: Path, tmp_path: Path) -> None:
     assert sorted(row["schedule"] for row in shown["schedules"]) == ["monthly", "morning"]
     assert all(len(row["next"]) == 2 and row["last"] == "" for row in shown["schedules"])
     assert re.fullmatch(r"20[0-9]{2}[a-z]", shown["zones"])
+
+
+@pytest.mark.torture
+def test_a_deploy_with_a_schedule_that_can_not_be_changes_nothing(data: Path, tmp_path: Path) -> None:
+    """The words are the author's to read, and what was deployed stays so."""
     file = tmp_path / "digest.py"
-    file.write_text(file.read_text().replace("Europe/Berlin", "Europe/Berlim").replace("0 0 1 * *", "0 0 1 2 *"))
-    refused = verb("deploy", str(file), data=data)
-    assert refused.status == 65
-    assert "there is no time zone 'Europe/Berlim'" in refused.err
-    assert "0 0 1 * *" in said(listed, data).out
+    for old, new, says in (
+        ("Europe/Berlin", "Europe/Berlim", "there is no time zone 'Europe/Berlim'"),
+        ("0 0 1 * *", "0 0 31 2 *", "its day-of-month can't be, or never comes: '31'"),
+    ):
+        whole = file.read_text()
+        file.write_text(whole.replace(old, new))
+        refused = verb("deploy", str(file), data=data)
+        file.write_text(whole)
+        assert refused.status == 65
+        assert says in refused.err
+    assert "0 0 1 * *" in verb("schedule", "list", data=data).out
 
 
 def test_the_page_names_every_default() -> None:

@@ -119,7 +119,7 @@ def oracle(made: Schedule, plan: Plan, begin: int, end: int) -> Iterator[int]:
 
 
 @given(scene=scenes())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
     """None early, none twice, none lost: whatever the expression, the zone, the policies, and the jump."""
     made, plan, begin = scene
@@ -132,7 +132,7 @@ def test_ticks_are_those_of_a_clock_that_is_watched_minute_by_minute(scene):
 
 
 @given(scene=scenes(), catch_up=st.sampled_from(["none", "latest", 1, 2, 7, 40]), away=st.integers(0, 2 * DAY))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, away):
     """Whatever is fired was due and is the newest; whatever isn't is named; and asking again finds nothing."""
     made, plan, last = scene
@@ -149,7 +149,7 @@ def test_what_is_made_up_for_is_the_newest_of_what_was_missed(scene, catch_up, a
 
 
 @given(scene=scenes(), steps=st.lists(st.integers(-DAY, DAY), max_size=12))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_clock_that_jumps_about_makes_no_tick_early_nor_twice_nor_a_silence(scene, steps):
     """The host looks now and then, at a clock that goes forward and back; ids keep the ticks apart."""
     made, _, last = scene
@@ -188,7 +188,7 @@ WORDS = st.one_of(
 
 
 @given(text=WORDS, tz=st.one_of(st.sampled_from(ZONES), st.text(max_size=20)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_whatever_is_written_is_a_schedule_or_is_refused_in_words(text, tz):
     """No text ends the scheduler, keeps it busy, or means something that can't be said again."""
     refused = refusal(lambda: next_after(schedule(text, tz=tz), 1_796_000_000_000))
