@@ -62,6 +62,7 @@ from waypost.child.vault import Vault
 from waypost.child.wire import Answer, Heard, Make, Wire, optional
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
+from waypost.model.grants import read_snapshot
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
 
@@ -164,9 +165,8 @@ class Runtime:
     def _hear(self, message: ToChild) -> Leaving | None:
         match message:
             case GrantsUpdated():
-                from waypost.model.grants import read_snapshot  # not before there is a host that tells
-
-                read_snapshot(message.grants, message.sha256)  # what doesn't match ends this child
+                # What doesn't match ends this child.
+                self._vault.told(read_snapshot(message.grants, message.sha256))
                 self._granted = message.sha256
             case CredentialsUpdated() | SourcesUpdated():
                 self._vault.take(message)

@@ -18,6 +18,7 @@ from waypost.authoring.requests import Send
 from waypost.child.faults import of_run
 from waypost.model.errors import Invalid
 from waypost.model.events import AnyEvent, Fault, RunCompleted, RunFailed
+from waypost.model.grants import GrantsSnapshot, may_read
 from waypost.model.grants import handle as checked
 from waypost.model.values import ValueNotStorable
 
@@ -34,6 +35,11 @@ class Vault:
         self._credentials = _NO_CREDENTIALS
         self._sources = _NO_SOURCES
         self._mask = NOTHING
+        self._granted: GrantsSnapshot | None = None
+
+    def told(self, granted: GrantsSnapshot) -> None:
+        """What is granted now: what was taken back is given to no step any more, whatever was delivered before."""
+        self._granted = granted
 
     def take(self, delivery: CredentialsUpdated | SourcesUpdated) -> None:
         """Keep a delivery, unless a newer one is here."""
@@ -54,8 +60,8 @@ class Vault:
         except Invalid:
             # Not repeated: what somebody takes for a handle may be the secret itself.
             raise SecretRefused("", "that is no handle of a credential") from None
-        held = self._credentials
-        if handle not in held.bindings.get(step, ()):
+        held, granted = self._credentials, self._granted
+        if handle not in held.bindings.get(step, ()) or (granted is not None and not may_read(granted, step, handle)):
             grant = f"waypost grants set {self._deployment} {step} --secret {handle}"
             raise SecretRefused(handle, f"step {step} may not read the secret {handle}", hint=f"`{grant}` lets it")
         value = held.materials.get(handle)
