@@ -165,6 +165,15 @@ def test_a_clock_that_was_set_back_wakes_nobody_early() -> None:
     assert following.effects == (WakeAt(Woken(3), wall=LATER),)
 
 
+def test_a_clock_that_was_set_back_by_more_than_a_minute_wakes_whoever_has_a_deadline() -> None:
+    """A schedule's next tick may be tomorrow by the clock that is right, and was a year ahead by the other."""
+    asleep = after(*SLEEPING)
+    earlier = Now(NOW.wall - 61_000, NOW.mono)
+    assert advance(SETUP, asleep.state, Woken(2), earlier).effects == (StartDeployment(A, 1),)
+    little = Now(NOW.wall - 59_000, NOW.mono)
+    assert advance(SETUP, asleep.state, Woken(2), little).effects == (WakeAt(Woken(3), wall=LATER),)
+
+
 def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
     """One for all of them: the soonest."""
     up = (Begin((A, B), {A.name: LATER}), BusStarted(1, BUS), started(B.name), says(B.name, "dormant", LATER - 1000))

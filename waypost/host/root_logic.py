@@ -174,7 +174,7 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
         case Rouse():
             return roused(state, message.name, message)
         case Woken():
-            return Next(woken(state, message.token))
+            return Next(woken(state, message.token, now))
         case Begin() | BusStarted() | Asked():
             return Next(state)  # a second beginning, or late news
         case _:

@@ -19,6 +19,7 @@ from actors.watching import Sleeps
 from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
 from waypost.host.berths import Enter, Patience, Press
+from waypost.host.clock import jump
 from waypost.host.errors import NotNow
 from waypost.host.messages import Begin, Deployed, Reroute, Route
 from waypost.host.root_redeploying import described
@@ -50,6 +51,9 @@ from waypost.model.times import Now
 
 WISHES = 256
 """Who may want one deployment at once that is being woken."""
+SET_BACK = 60.0
+"""Seconds by which the wall clock may go back before everybody with a deadline is woken, to look at it anew: a schedule
+holds still for one interval at most then, and no interval is shorter."""
 _REST = frozenset({"held", "down", "stopped"})
 """States in which a deployment has no child, and can't give way to anybody."""
 
@@ -175,11 +179,14 @@ def asleep(setup: Setup, members: Iterable[Member]) -> tuple[Tell, ...]:
 # --- waking ----------------------------------------------------------------------------------------------------------
 
 
-def woken(state: Opening | Running, token: int) -> Opening | Running:
-    """A wake-up that was asked for here: for a deadline, or because others wait."""
+def woken(state: Opening | Running, token: int, now: Now) -> Opening | Running:
+    """A wake-up that was asked for here: for a deadline, because the clock was set back, or because others wait."""
     night = state.night
     if night.alarm is not None and night.alarm[0] == token:
-        return replace(state, night=replace(night, alarm=None))
+        row = night.deadlines
+        if jump(night.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
+            row = tuple(sorted((min(at, now.wall), name) for at, name in row))
+        return replace(state, night=replace(night, deadlines=row, alarm=None))
     return replace(state, night=replace(night, berths=berths.impatient(night.berths, token)))
 
 
@@ -199,7 +206,7 @@ def settle(setup: Setup, state: Running, now: Now) -> Next[State]:
     if night.deadlines and (night.alarm is None or night.deadlines[0][0] < night.alarm[1]):
         token, wall = night.last + 1, night.deadlines[0][0]
         effects.append(WakeAt(Woken(token), wall=wall))
-        state = replace(state, night=replace(night, last=token, alarm=(token, wall)))
+        state = replace(state, night=replace(night, last=token, alarm=(token, wall), asked=now))
     return Next(state, tuple(effects))
 
 

@@ -13,6 +13,7 @@ from waypost.host.errors import HostError
 from waypost.host.messages import Rouse
 from waypost.model.ids import Deployment, RunId
 from waypost.model.limits import Limits
+from waypost.model.times import Now
 
 # --- effects -------------------------------------------------------------------------------------------------------
 
@@ -176,6 +177,8 @@ class Night:
     deadlines: tuple[tuple[int, Deployment], ...] = ()
     alarm: tuple[int, int] | None = None
     """Token and time of the wake-up that is under way."""
+    asked: Now | None = None
+    """When that was asked for."""
     last: int = 1
     """The last token that was given out."""
 
