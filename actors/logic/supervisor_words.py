@@ -1,10 +1,12 @@
 """How each state of a deployment's supervisor is described to people, and to programs. Pure."""
 
+from dataclasses import fields
+from operator import attrgetter
 from typing import assert_never
 
 from actors.describing import Budget, Description
 from actors.draining import Executing
-from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
+from actors.logic.supervisor_books import Books, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     Again,
@@ -75,6 +77,21 @@ def describe(setup: Setup, state: State) -> Description:
         renewed=state.books.renewed,
         budget=Budget(state.books.crashes.ages, state.books.launched if Role.CHILD in crew_of(state) else None),
     )
+
+
+def alike(before: State, after: State) -> bool:
+    """Whether two states are described alike, as far as that is seen at once: most messages only pass through.
+
+    Whatever differs but in what is never said makes them unlike, so that nothing new is ever left out by this.
+    """
+    if type(before) is not type(after) or _SAID(before.books) != _SAID(after.books):
+        return False
+    return all(getattr(before, name) == getattr(after, name) for name in type(after).__slots__ if name != "books")
+
+
+_UNSAID = frozenset({"last", "asked"})
+"""Of the books: who waits for which answer."""
+_SAID = attrgetter(*(each.name for each in fields(Books) if each.name not in _UNSAID))
 
 
 def _until(state: State) -> int | None:

@@ -11,7 +11,7 @@ from actors.logic.supervisor_down import down
 from actors.logic.supervisor_effects import Announce
 from actors.logic.supervisor_states import BackingOff, CrashLooping, Down, Held, Opening, Running, Stopped, Unmanned
 from actors.logic.supervisor_why import sentence
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor_words import alike, describe
 from actors.messages import ChildExited, ChildReady
 from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome
@@ -31,6 +31,7 @@ from waypost.testing.supervision import (
     FAILED,
     HELD,
     LIMITS,
+    MESSAGES,
     NOW,
     OPENING,
     RUNNING,
@@ -176,3 +177,13 @@ def test_the_repositorys_writer_says_when_space_is_short_and_when_that_is_over()
     assert "the disk is full" in sentence(SETUP, short.state).waits_for
     assert not step(RUNNING, SpaceShort("the disk is full", 0)).state.books.scarce
     assert sentence(SETUP, step(short.state, SpaceShort("", 1)).state) == sentence(SETUP, RUNNING)
+
+
+def test_what_only_passes_through_changes_nothing_that_is_said() -> None:
+    """Else whoever looks on would miss it; and a mail would cost two descriptions."""
+    for before in STATES:
+        for after in (*STATES, step(before, MESSAGES["Asked Forward"]).state):
+            assert not alike(before, after) or describe(SETUP, before) == describe(SETUP, after)
+    assert alike(RUNNING, step(RUNNING, MESSAGES["Asked Forward"]).state)
+    assert not alike(RUNNING, replace(RUNNING, books=replace(BOOKS, scarce="8 bytes")))
+    assert not alike(RUNNING, replace(RUNNING, broken="SyntaxError"))
