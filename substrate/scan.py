@@ -21,6 +21,7 @@ Verifies = Callable[[bytes, bytes], bool]
 _STREAM = re.compile(rb"\x78\x01[\x00\x01]")
 """How a zlib stream of stored blocks begins."""
 _BLOCK_LIMIT = 0xFFFF
+_ZEROS = bytes(64 * 1024)
 
 
 class Stop(enum.Enum):
@@ -95,10 +96,16 @@ def scan(file: str, raw: bytes, verifies: Verifies, *, keep: bool = False) -> Sc
     if walk.flushes and raw[: len(pack.MAGIC)] != pack.MAGIC:
         stop = Stop.HEADLESS  # a journal's beginning is durable before its first flush: no crash leaves this
     end = walk.flushes[-1].end if walk.flushes else pack.HEADER
-    if stop is Stop.END and raw[end:limit].strip(b"\0"):
+    if stop is Stop.END and not _blank(raw, end, limit):
         stop = Stop.TORN
     later = () if stop is Stop.END else tuple(_search(raw, max(end, walk.at), limit, verifies))
     return Scan(file, tuple(walk.flushes), tuple(walk.entries), stop, walk.at, later, sha, walk.objects)
+
+
+def _blank(raw: bytes, start: int, limit: int) -> bool:
+    """Whether there are zeros only: megabytes of them, behind what a killed host has written, so none is copied."""
+    pieces = ((at, min(len(_ZEROS), limit - at)) for at in range(start, limit, len(_ZEROS)))
+    return all(raw.startswith(_ZEROS[:size], at) for at, size in pieces)
 
 
 class _Walk:
