@@ -64,7 +64,9 @@ def delivered(setup: Setup, state: State, what: Deliver, token: int | None = Non
         now = describe(setup, state)
         why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
         refused = Refused("no-child", why, "what holds then is delivered when it has a process again")
-        return Next(state, _answer(asker, refused))
+        # What was kept may have been taken back by then: nothing of it is for the child that comes after all.
+        forgotten = replace(state, books=replace(state.books, credentials=None, sources=None))
+        return Next(forgotten, _answer(asker, refused))
     after, payload = _kept(state.books, what)
     effects: tuple[Effect, ...] = (GiveChild(payload),) if reach == "now" else ()
     done = Done(0, value=reach == "now")

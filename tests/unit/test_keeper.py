@@ -109,6 +109,12 @@ def test_what_no_frame_could_carry_is_refused_for_good() -> None:
     (answer,) = found
     assert isinstance(answer, NotAssembled)
     assert not answer.passing
+    bench.reload("orders")
+    bench.file(Configured(many))
+    effects = []
+    while bench.state.reading:
+        effects += bench.read(dict.fromkeys(many, "x" * VALUE))
+    assert [values(each) for each in supplies(effects)] == [{}]
 
 
 def test_only_so_many_are_read_at_once() -> None:
@@ -125,8 +131,22 @@ def test_grants_that_were_taken_back_take_the_value_with_them() -> None:
     bench = Bench()
     bench.want(pay=("github",), look=("db",))
     bench.read({"github": "v1", "db": "v2"})
-    (answer,) = answers(bench.want(look=("db",)))
+    effects = bench.want(look=("db",))
+    (answer,) = answers(effects)
     assert values(answer) == {"db": "v2"}
+    assert [values(each) for each in supplies(effects)] == [{"db": "v2"}], (
+        "its supervisor keeps them for the next child"
+    )
+
+
+def test_grants_that_were_taken_back_are_gone_although_something_else_isnt_to_be_had() -> None:
+    """The answer to dispatch has to wait; what the next child is given must not have the old value."""
+    bench = Bench()
+    bench.want(pay=("github",))
+    bench.read({"github": "v1"})
+    effects = bench.want(pay=("gitlab",))
+    assert [values(each) for each in supplies(effects)] == [{}]
+    assert isinstance(answers(effects)[0], NotAssembled)
 
 
 # --- rotation ------------------------------------------------------------------------------------------------------

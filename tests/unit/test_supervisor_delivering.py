@@ -78,6 +78,13 @@ def test_where_there_can_be_no_child_whoever_delivers_is_told_so(state: Any) -> 
     assert step(state, DeliverSources(SOURCES)).effects == ()
 
 
+def test_what_was_kept_is_forgotten_where_a_delivery_is_refused() -> None:
+    """It may have been taken back by then: the child that comes after all asks for what holds."""
+    kept = replace(HELD, books=replace(HELD.books, credentials=CREDENTIALS, sources=SOURCES))
+    books = step(kept, DeliverCredentials(NEWER)).state.books
+    assert (books.credentials, books.sources) == (None, None)
+
+
 @pytest.mark.parametrize("state", STATES, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("label", ["credentials", "sources"])
 def test_in_every_state_they_are_delivered_kept_or_refused(state: Any, label: str) -> None:

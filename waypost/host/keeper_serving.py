@@ -6,7 +6,7 @@ from dataclasses import replace
 from actors.credentials import AssembleCredentials, Assembled, NotAssembled
 from ipc.deliveries import DELIVERY, handles_of
 from waypost.host.keeper_states import Client, Kept, Missing, Stale, Unread
-from waypost.host.keeper_turn import Turn
+from waypost.host.keeper_turn import Turn, size_of
 
 
 def assemble(turn: Turn, wanted: AssembleCredentials) -> None:
@@ -15,7 +15,11 @@ def assemble(turn: Turn, wanted: AssembleCredentials) -> None:
     client = Client(wanted.bindings, wanted.supervisor) if before is None else before
     supervisor = wanted.supervisor or client.supervisor
     client = replace(client, bindings=wanted.bindings, supervisor=supervisor, dispatch=wanted.reply_to)
-    turn.set(clients={**turn.state.clients, wanted.deployment: client}, waiting=(*turn.state.waiting, wanted))
+    turn.client(wanted.deployment, client)
+    if before is not None and before.credentials is not None and before.bindings != wanted.bindings:
+        # At once, whatever else is still to be read: what was taken back isn't given to the next child either.
+        turn.supply(wanted.deployment, client)
+    turn.set(waiting=(*turn.state.waiting, wanted))
     for handle in handles_of(wanted.bindings):
         if isinstance(turn.entry(handle), Unread | Missing):
             turn.want(handle)
@@ -43,9 +47,9 @@ def _outcome(turn: Turn, wanted: AssembleCredentials, handles: Iterable[str], ne
         if not isinstance(entry, Kept | Stale):
             why = entry.why if isinstance(entry, Missing) else "it wasn't read"
             return NotAssembled(wanted.correlation, passing=True, why=f"the secret {handle} can't be had: {why}")
-    credentials, sources = turn.delivery(wanted.deployment, wanted.bindings)
-    size = sum(map(len, credentials.materials.values()))
+    size = size_of(turn.values(wanted.deployment, wanted.bindings))
     if size > DELIVERY:
         why = f"its secrets have {size:,} bytes together, {DELIVERY:,} are delivered at most"
         return NotAssembled(wanted.correlation, passing=False, why=why)
+    credentials, sources = turn.delivery(wanted.deployment, wanted.bindings)
     return Assembled(wanted.correlation, credentials, sources)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from actors.messages import WakeAt, Woken
-from ipc.deliveries import CredentialsUpdated, SourcesUpdated, handles_of, same
+from ipc.deliveries import DELIVERY, CredentialsUpdated, SourcesUpdated, handles_of, same
 from waypost.acting import Ref, Tell
 from waypost.host.keeper_messages import Supply
 from waypost.host.keeper_states import Client, Earnest, Entry, Keeper, Kept, Stale, Unread
@@ -64,16 +64,21 @@ class Turn:
             return f"credentials.toml doesn't let {deployment} have the secret {handle}"
         return ""
 
-    def delivery(
-        self, name: Deployment, bindings: Mapping[str, tuple[str, ...]]
-    ) -> tuple[CredentialsUpdated, SourcesUpdated | None]:
-        """What this deployment is given now: as before, number and all, where that is the same."""
-        client = self.state.clients[name]
-        values = {
+    def values(self, name: Deployment, bindings: Mapping[str, tuple[str, ...]]) -> dict[str, bytes]:
+        """What there is of that which these steps may read, by handle."""
+        return {
             handle: bytes(entry.value.reveal())
             for handle in handles_of(bindings)
             if isinstance(entry := self.entry(handle), Kept | Stale) and not self.never(name, handle)
         }
+
+    def delivery(
+        self, name: Deployment, bindings: Mapping[str, tuple[str, ...]]
+    ) -> tuple[CredentialsUpdated, SourcesUpdated | None]:
+        """What this deployment is given now: as before, number and all, where that is the same."""
+        client, values = self.state.clients[name], self.values(name, bindings)
+        if size_of(values) > DELIVERY:  # a frame that no channel takes would end the child
+            values = {}
         credentials = CredentialsUpdated(serial=self.number(), bindings=dict(bindings), materials=values)
         if client.credentials is not None and same(client.credentials, credentials):
             credentials = client.credentials
@@ -100,3 +105,8 @@ class Turn:
         number = self.number()
         self.effects.append(Supply(number, client.supervisor, credentials, sources))
         return number
+
+
+def size_of(values: Mapping[str, bytes]) -> int:
+    """Bytes of all of them."""
+    return sum(map(len, values.values()))
