@@ -7,7 +7,7 @@ and no tag is ever interpreted.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Never
 
 import cbor2
@@ -31,6 +31,7 @@ class _NoTags(Mapping[int, "Callable[..., Never]"]):
 
 
 _NO_TAGS = _NoTags()
+_LEAVES = frozenset((type(None), bool, int, str, bytes))
 
 # Simple values (e0 to f3, f8), `undefined` (f7) and the short floats, of which only the non-finite ones survive
 # re-encoding (f9), begin with one of these. Such a byte may also be text or data: it is a reason to look, no verdict.
@@ -83,15 +84,19 @@ def _load(data: bytes, nesting: int) -> object:
     return value
 
 
+def _look_into(items: Collection[object]) -> None:
+    if not _LEAVES.issuperset(map(type, items)):  # a page of a log is thousands of byte strings
+        for item in items:
+            _look(item)
+
+
 def _look(value: object) -> None:
     """Walk the value and refuse what isn't plain. Its depth is bounded by now."""
     match value:
         case dict():
-            for item in value.values():
-                _look(item)
+            _look_into(value.values())
         case list():
-            for item in value:
-                _look(item)
+            _look_into(value)
         case float():
             if not math.isfinite(value):
                 raise BadCbor(f"the number {value}")
