@@ -292,3 +292,18 @@ def test_a_step_that_failed_at_a_path_that_is_shut_is_told_how_to_open_it(
 def test_a_step_is_at_work_only_where_there_is_a_process(here: Situation, said: str) -> None:
     """Else somebody would wait for what nobody does."""
     assert why(told(STARTED, STEP), here).waiting[-1].waits_for == said
+
+
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [
+        ("2026-11-29T08:00:02.000Z", "2026-11-29T08:00:33.000Z"),
+        ("2026-11-29T08:00:04.000Z", None),
+        ("", None),
+    ],
+)
+def test_a_cancel_is_over_after_its_grace_where_its_code_was_told_at_once(since: str, until: str | None) -> None:
+    """A process that came later was told later: its time runs from then."""
+    answer = why(told(STARTED, STEP, CANCEL), replace(HERE, since=since))
+    assert (answer.waiting[0].kind, answer.until) == ("cancel", until)
+    assert "30 s after its code was told so" in answer.then

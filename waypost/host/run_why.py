@@ -17,7 +17,7 @@ from waypost.host.why_answers import Why
 from waypost.model.attempts import is_suspect
 from waypost.model.ids import RunId
 from waypost.model.run import Absent, Driven, Ended, Ledger, ledger
-from waypost.model.times import stamp
+from waypost.model.times import stamp, unstamp
 from waypost.model.waiting import Waiting, waiting_on
 from waypost.model.why import Sentence, command
 
@@ -131,6 +131,8 @@ def _sentence(wait: Waiting, detail: str, run: Told, situation: Situation, since
             return replace(_from_somebody(wait.kind, detail, run, situation), since=since)
         case "dispatch" | "child" | "step" | "timer" | "retry" | "cancel":
             what, then = _by_itself(wait.kind, wait, detail, run, situation)
+            if wait.kind == "cancel" and _told_at_once(since, situation):
+                until = stamp(unstamp(since) + round(situation.limits.cancel_grace * 1000))
             return Sentence(waits_for=what, since=since, until=until, then=then)
         case _:
             assert_never(wait.kind)
@@ -160,6 +162,11 @@ def _by_itself(
             return f"its code to clean up ({detail})", f"the run ends as cancelled; {grace}"
         case _:
             assert_never(kind)
+
+
+def _told_at_once(since: str, situation: Situation) -> bool:
+    """Whether its process was there when the cancel was asked for; else its time runs from when one is told so."""
+    return situation.hosted and situation.state == "running" and "" < situation.since <= since
 
 
 def _from_outside(wait: Waiting, detail: str, run: Told, situation: Situation) -> Sentence:
