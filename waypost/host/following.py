@@ -65,6 +65,8 @@ class Follower(pykka.ActorRef[Any]):
         self._kept = 0
         self._known: dict[RunId, tuple[Deployment, int]] = {}
         self._awaited: set[Deployment] | None = None
+        self._unread: set[RunId] = set()
+        """Runs whose logs couldn't be read when that was needed."""
         self._left_out = 0
         self._over = False
         if run is not None and deployment is not None:
@@ -103,8 +105,9 @@ class Follower(pykka.ActorRef[Any]):
                 try:
                     await asyncio.wait_for(self._news.wait(), ALIVE)
                 except TimeoutError:
-                    if self._run is not None:
-                        self._look_again(self._run)
+                    unread, self._unread = self._unread, set()
+                    for run in unread if self._run is None else (self._run,):
+                        self._look_again(run)
                     yield b"\n"
                 self._news.clear()
         finally:
@@ -129,31 +132,40 @@ class Follower(pykka.ActorRef[Any]):
     async def _events(self, run: RunId, backlog: Backlog, page: Page) -> AsyncIterator[bytes]:
         """The events of a run that it hasn't been sent, in order."""
         known = self._known.get(run, (backlog.deployment, backlog.first - 1))[1]
+        self._remember(run, backlog.deployment, known)
         if known < backlog.first - 1:
             backlog.cut, backlog.raws = True, []
         for raw in backlog.raws[max(0, known + 1 - backlog.first) :]:
             known += 1
             yield self._sent(run, backlog.deployment, known, raw)
         while backlog.cut:
-            with suppress(WaypostError):  # its deployment is being made anew: then it tells so, and this comes again
+            try:
                 found = await in_thread(page, backlog.deployment, run, known)
-                for raw in () if found is None else found.events:
-                    known += 1
-                    yield self._sent(run, backlog.deployment, known, raw)
-                backlog.cut = found is not None and known < found.last and bool(found.events)
-                continue
-            return
+            except WaypostError:  # its deployment is being made anew, or is very busy: it is looked at again
+                self._unread.add(run)
+                return
+            for raw in () if found is None else found.events:
+                known += 1
+                yield self._sent(run, backlog.deployment, known, raw)
+            backlog.cut = found is not None and known < found.last and bool(found.events)
 
     def _sent(self, run: RunId, deployment: Deployment, seq: int, raw: bytes) -> bytes:
         ended = isinstance(ev.decode(raw), ev.TERMINAL)
         if ended and run == self._run:
             self._over = True
-        self._known.pop(run, None)
-        if not ended:
-            self._known[run] = deployment, seq
-        if len(self._known) > RUNS:
-            del self._known[next(iter(self._known))]
+        if ended:
+            self._known.pop(run, None)
+        else:
+            self._remember(run, deployment, seq)
         return raw
+
+    def _remember(self, run: RunId, deployment: Deployment, seq: int) -> None:
+        self._known.pop(run, None)  # so that it is the newest of them
+        self._known[run] = deployment, seq
+        if len(self._known) > RUNS:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._unread.discard(oldest)
 
     def _take(self, message: Any) -> None:
         match message:
@@ -162,9 +174,10 @@ class Follower(pykka.ActorRef[Any]):
                     self._seen(deployment, run, recorded.event.seq, recorded.raw)
             case Asking(deployment):
                 # Between two crews something may have passed it by.
-                for run, (whose, _) in self._known.items():
-                    if whose == deployment:
-                        self._look_again(run)
+                for run in [run for run, (whose, _) in self._known.items() if whose == deployment]:
+                    self._look_again(run)
+                for backlog in self._waiting.values():
+                    backlog.cut = backlog.cut or backlog.deployment == deployment
                 if self._awaited is not None:
                     self._awaited.discard(deployment)
             case Following(deployments):
@@ -189,8 +202,9 @@ class Follower(pykka.ActorRef[Any]):
         self._kept += 1
 
     def _look_again(self, run: RunId) -> None:
-        deployment, seq = self._known[run]
-        self._waiting.setdefault(run, Backlog(deployment, seq + 1)).cut = True
+        if run in self._known:
+            deployment, seq = self._known[run]
+            self._waiting.setdefault(run, Backlog(deployment, seq + 1)).cut = True
 
 
 class _Out(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
