@@ -8,7 +8,7 @@ Records only; part of ``actors.messages``. No repr of any of them shows a value.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
@@ -59,12 +59,15 @@ class NotAssembled:
 class Barred:
     """Dispatch, to its supervisor: why no run is given to this generation's child, or none begins there but to fail.
 
-    Empty where that isn't so any more. ``lacks``: what isn't granted, the step and the handle.
+    Empty where that isn't so any more. ``lacks``: what isn't granted, the step and the handle; ``file``: grants that
+    can't be read; ``since``: Unix ms.
     """
 
     generation: Generation
     why: str
     lacks: tuple[Asked, ...] = ()
+    file: str = ""
+    since: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,13 +204,14 @@ def _stand(gate: Gate, turn: Turn) -> None:
 
 
 def _news(gate: Gate, generation: Generation, turn: Turn) -> Barred:
+    since = turn.now.wall
     if isinstance(gate, Deferred | TurnedAway):
-        return Barred(generation, gate.why)
+        return Barred(generation, gate.why, since=since)
     fault = unreadable(turn)
     if fault is not None:
-        return Barred(generation, fault.message)
+        return Barred(generation, fault.message, file=next(iter(turn.barrier.granted.unreadable)), since=since)
     lacks = missing(turn.barrier.granted.taken, turn.desk.start.secrets)
-    return Barred(generation, lacking(lacks), lacks)
+    return Barred(generation, lacking(lacks), lacks, since=since)
 
 
 def _wake(tries: int, turn: Turn) -> int:

@@ -126,25 +126,36 @@ def _running(setup: Setup, state: Running) -> Sentence:
         return Sentence(waits_for=f"space on its disk ({state.books.scarce})", since=since, then=then)
     barred = state.books.barred
     if barred is not None and barred.generation == state.books.generation:
-        return _barred(setup.spec.name, barred, since)
+        return _barred(setup.spec.name, barred)
     return Sentence(waits_for="mail, timers and answers", since=since, then="each starts a run, or lets its run go on")
 
 
-def _barred(name: str, barred: Barred, since: str) -> Sentence:
+def _barred(name: str, barred: Barred) -> Sentence:
     """Its process is there and runs nothing new: what its steps may do, or read, isn't settled."""
-    if not barred.lacks:
-        again = "it is tried again, later and later, and by itself; what has begun loses nothing"
-        helps = command("credentials", "check")
-        what = f"what its steps may do and read: {barred.why}"
-        return Sentence(waits_for=what, since=since, then=again, command=helps)
-    step, handle = barred.lacks[0]
-    where = () if step == RUN else (step,)
+    since, fails = stamp(barred.since), "a run that a mail begins meanwhile fails, and says so"
+    if barred.lacks:
+        step, handle = barred.lacks[0]
+        where = () if step == RUN else (step,)
+        return Sentence(
+            waits_for=f"an operator: {barred.why}",
+            since=since,
+            then=f"{fails}; what has begun goes on",
+            command=command("grants", "set", name, *where, "--secret", handle),
+            needed=True,
+        )
+    if barred.file:
+        return Sentence(
+            waits_for=f"an operator: {barred.why}",
+            since=since,
+            then=f"{fails}, until something is granted to that step, which writes {barred.file} anew",
+            command=command("grants", "show", name),
+            needed=True,
+        )
     return Sentence(
-        waits_for=f"an operator: {barred.why}",
+        waits_for=f"what its steps may do and read: {barred.why}",
         since=since,
-        then="a run that a mail begins meanwhile fails, and says so; what has begun goes on",
-        command=command("grants", "set", name, *where, "--secret", handle),
-        needed=True,
+        then="it is tried again, later and later, and by itself; what has begun loses nothing",
+        command=command("credentials", "check"),
     )
 
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from actors.credentials import AskAgain, Assembled, NotAssembled
+from actors.credentials import AskAgain, Assembled, Barred, NotAssembled
 from actors.logic.dispatch import Open
 from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, TurnedAway
 from actors.logic.dispatch_turn import Desk
+from actors.logic.supervisor_why import sentence
 from actors.messages import GenerationDown
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.messages import GrantsUpdated, RunStart
@@ -19,6 +20,8 @@ from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.testing.dispatch_bench import RUN, START, Bench, step
 from waypost.testing.paper import Paper
+from waypost.testing.sayings import check
+from waypost.testing.supervision import RUNNING, SETUP
 
 ASKED = (("read", "github"),)
 GIVE = ChangeGrants(by="ann", step="read", give=granted(secrets=["github"]))
@@ -313,3 +316,18 @@ def test_who_was_denied_asks_at_once_when_the_keeper_has_more() -> None:
     assert gate(bench) == Clear()
     bench.tell(AskAgain())
     assert len(bench.wanted) == asked + 1
+
+
+def test_why_nothing_runs_is_a_sentence_with_the_command_that_helps() -> None:
+    """Whoever is woken by it pastes one line."""
+    name, generation = SETUP.spec.name, RUNNING.books.generation
+    for told, line in (
+        (Barred(generation, "x", lacks=(("read", "github"),)), f"waypost grants set {name} read --secret github"),
+        (Barred(generation, "x", lacks=(("@run", "github"),)), f"waypost grants set {name} --secret github"),
+        (Barred(generation, "x", file="grants/read.json"), f"waypost grants show {name}"),
+        (Barred(generation, "x"), "waypost credentials check"),
+    ):
+        books = replace(RUNNING.books, barred=replace(told, since=1))
+        said = sentence(SETUP, replace(RUNNING, books=books))
+        check(said)
+        assert (said.command, said.since) == (line, "1970-01-01T00:00:00.001Z")
