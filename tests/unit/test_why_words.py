@@ -5,10 +5,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from waypost.cli.explaining import SHOWN, WIDTH, all_words, deployment_words, mail_words, run_words
 from waypost.host.answers import ChildExit
+from waypost.host.deployment_why import told
+from waypost.host.explain import Situation
 from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.model.why import Sentence
 from waypost.testing.sayings import parse
 from waypost.testing.verbs import verb
 
@@ -116,3 +121,21 @@ def test_programs_find_the_same_fields_in_every_answer(answer: Why | DeploymentW
     """They stay as they are."""
     fields = json.loads(msgspec.json.encode(answer))
     assert {"waits_for", "since", "until", "then", "command", "alternative", "needed"} <= fields.keys()
+
+
+@given(st.text(max_size=300), st.text(max_size=100), st.text(max_size=40))
+@example("a\x1b[2J\nb", "c\x9b\r", "d\n\x07e")
+def test_whatever_others_have_written_is_shown_in_lines_that_steer_no_terminal(what: str, why: str, wrote: str) -> None:
+    """Titles, errors, what a process wrote at last: all of it comes from outside."""
+    found = Situation(
+        name="orders",
+        address="orders@x",
+        hosted=True,
+        state="down",
+        code="host-fault",
+        why=Sentence(waits_for=f"x {what}", then=f"y {why}", command="waypost run", needed=True),
+        exited=ChildExit(generation=1, at=AT, why=why, stderr=(wrote,)),
+    )
+    for line in deployment_words(told(found)):
+        assert line.isprintable()
+        assert len(line) <= WIDTH or " " not in line.strip() or line.startswith("    ")

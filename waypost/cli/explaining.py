@@ -125,7 +125,7 @@ def _exited(child: ChildExit) -> Iterator[str]:
     yield from _wrapped(how)
     if child.stderr:
         yield "  at last it wrote:"
-        yield from (f"    {harmless(line)}" for line in child.stderr)
+        yield from (f"    {harmless(' '.join(line.splitlines()))}" for line in child.stderr)
 
 
 def _wrapped(text: str) -> Iterable[str]:
