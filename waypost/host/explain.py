@@ -27,7 +27,6 @@ class Situation:
     hosted: bool
     state: str = ""
     reason: str = ""
-    until: str | None = None
     isolation: str = ""
     """Of its code; empty where no host runs it, so that none is in force."""
     code: str = ""

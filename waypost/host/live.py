@@ -78,7 +78,6 @@ from waypost.model.ids import CallId, Deployment, RunId
 from waypost.model.limits import Limits
 from waypost.model.mail import BadAddress
 from waypost.model.mail import address as normal
-from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request
 
 TIMEOUT = 30.0
@@ -122,7 +121,6 @@ class Live:
                 hosted=True,
                 state=each.description.state,
                 reason=each.description.reason,
-                until=None if each.description.until is None else stamp(each.description.until),
                 isolation=each.spec.isolation,
                 code=each.description.code,
                 since=each.description.since,
