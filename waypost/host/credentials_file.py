@@ -233,11 +233,10 @@ class _Reading:
         try:
             return msgspec.convert(table, kind)
         except msgspec.ValidationError as bad:
-            unknown = re.search(r"unknown field `([^`]*)`", str(bad))
-            hint = ""
-            if unknown and unknown[1].lower() in _TELLTALE:
-                hint = "this file says where a secret is, and never holds one"
-            self._refuse(where, f"{_shown(where)}: {bad}", hint, key=unknown[1] if unknown else "")
+            named = re.search(r"unknown field `([^`]*)`|at `\$\.(\w+)", str(bad))
+            key = (named[1] or named[2]) if named else ""
+            hint = "this file says where a secret is, and never holds one" if key.lower() in _TELLTALE else ""
+            self._refuse(where, f"{_shown(where)}: {bad}", hint, key=key)
 
     def _kind(self, where: str, found: object, kind: type[Any], why: str) -> Any:
         if not isinstance(found, kind):

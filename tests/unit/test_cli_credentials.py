@@ -1,0 +1,86 @@
+"""``waypost credentials`` without a host, and the words for what a host answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from waypost.cli.trusting import _reloaded
+from waypost.host.credential_answers import CredentialShown, CredentialsReloaded, Delivered
+from waypost.host.datadir import DataDir, lay_out
+from waypost.host.exits import Exit
+from waypost.testing.verbs import verb
+
+LISTED = """
+[credentials.github]
+env = "PLANTED"
+deployments = ["orders"]
+[credentials.db]
+file = "db"
+[[sources]]
+id = "main"
+provider = "example"
+model = "large-1"
+credential = "github"
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data directory that no host runs on."""
+    tmp_path.joinpath("data").mkdir(mode=0o700)
+    lay_out(DataDir(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_where_nothing_is_listed_that_is_said(data: Path) -> None:
+    """Most hosts have no secrets; nobody must take that for a mistake."""
+    for words in ("list", "check"):
+        done = verb("credentials", words, data=data)
+        assert (done.status, "no credentials" in done.out) == (Exit.OK, True)
+
+
+def test_what_is_listed_is_shown_and_tried_without_a_host(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first start: by this shell's environment, as a host that is started here would have it."""
+    (data / "credentials.toml").write_text(LISTED)
+    monkeypatch.setenv("PLANTED", "hunter2hunter2")
+    shown = verb("credentials", "list", data=data)
+    assert shown.status == Exit.OK
+    assert [line.split() for line in shown.out.splitlines()] == [
+        ["handle", "from", "state", "for"],
+        ["github", "env", "unread", "orders"],
+        ["db", "file", "unread"],
+        [],
+        ["source", "provider", "model", "credential"],
+        ["main", "example", "large-1", "github"],
+    ]
+    tried = verb("credentials", "check", "--json", data=data)
+    assert tried.status == Exit.REFUSED
+    found = {each["handle"]: (each["state"], each["why"]) for each in json.loads(tried.out)["credentials"]}
+    assert found == {"github": ("ok", ""), "db": ("failing", f"{data}/db: No such file or directory")}
+    (data / "db").write_text("hunter3hunter3\n")
+    tried = verb("credentials", "check", data=data)
+    assert tried.status == Exit.OK
+    assert "hunter" not in shown.out + tried.out
+
+
+def test_a_file_that_cant_be_used_and_a_host_that_isnt_there_have_their_exits(data: Path) -> None:
+    """78 and 69: a script can tell them from a secret that can't be read, which is 1."""
+    (data / "credentials.toml").write_text("[credentials.github]\nenv = 1\n")
+    done = verb("credentials", "list", data=data)
+    assert (done.status, "line 2" in done.err) == (Exit.DATA, True)
+    assert verb("credentials", "reload", data=data).status == Exit.NO_HOST
+
+
+def test_a_reload_says_of_each_deployment_whether_it_has_them() -> None:
+    """And of each credential how it is."""
+    answer = CredentialsReloaded(
+        credentials=(CredentialShown(handle="github", kind="file", state="stale", why="gone"),),
+        delivered=(Delivered(deployment="a"), Delivered(deployment="b", refused="it is held: after drain")),
+    )
+    assert list(_reloaded(answer)) == [
+        "handle  from  state  why",
+        "github  file  stale  gone",
+        "a: delivered",
+        "b: not delivered: it is held: after drain",
+    ]
