@@ -48,7 +48,7 @@ class Ticked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Of the mail of the newest tick that has one, and the run that this is for."""
     run: RunId | UnsetType = UNSET
     waiting: tuple[Instant, ...] = ()
-    """Ticks that have no mail yet, oldest first; all of them lie up to ``last``."""
+    """Ticks that have no mail yet, in the order in which they were due."""
 
     @property
     def reached(self) -> int:

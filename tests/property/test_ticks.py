@@ -54,7 +54,7 @@ def settle(bench: TimeBench, seen: dict[int, int]) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_each_tick_has_its_mail_once_and_in_order_whatever_comes_between(seed):
     """With a clock that only goes on, a schedule that queues and catches all up loses and repeats nothing."""
     chance, bench, seen = Random(seed), TimeBench(runs=0), dict[int, int]()
@@ -72,7 +72,7 @@ def test_each_tick_has_its_mail_once_and_in_order_whatever_comes_between(seed):
 
 
 @given(seed=st.integers(0, 2**32), catch_up=st.sampled_from(["none", "latest", 1, 7]))
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_no_tick_has_two_mails_however_the_clock_runs(seed, catch_up):
     """Set back and forth by hours; and when it goes on again, so does the schedule."""
     chance, bench, seen = Random(seed), TimeBench(runs=0), dict[int, int]()

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from substrate import layout, questions
 from substrate.errors import Damaged
-from substrate.messages import Claim, Deploy, Planned, Reject, TakeUp, Tick, Ticked
+from substrate.messages import Claim, Deploy, Pause, Planned, Reject, TakeUp, Tick, Ticked
 from substrate.operations import Change
 from substrate.operations.grants import grants_of
 from substrate.resting import next_deadline
@@ -262,6 +262,26 @@ def test_a_run_whose_end_was_asked_for_already_is_not_asked_again():
     taken_up(desk, tick(desk, 2))
     tick(desk, 3)
     assert [isinstance(each, ev.CancelRequested) for each in desk.events(run)].count(True) == 1
+
+
+def test_a_paused_run_is_cancelled_at_once():
+    """No code of it may be started, so nobody can clean up, and nobody has to wait."""
+    desk = scheduled("cancel")
+    run = taken_up(desk, tick(desk, 1))
+    desk.must(Pause(run=run, code="operator", detail=""))
+    assert tick(desk, 2).fate == "cancelled"
+    assert isinstance(desk.events(run)[-1], ev.RunCancelled)
+
+
+def test_what_waits_is_sent_also_under_a_policy_by_which_nothing_would_wait():
+    """Other code says skip now; what the old one has promised is kept, and nothing is added to it."""
+    desk = scheduled("queue")
+    run = taken_up(desk, tick(desk, 1))
+    tick(desk, 2)
+    deploy(desk, every(1, "skip"), files={"flow.py": b"2"})
+    ended(desk, run)
+    assert tick(desk, 3).fate == "skipped"
+    assert desk.must(Tick(schedule="daily", after=at(3), last=at(3), due=at(2))).fate == "sent"
 
 
 def test_a_mail_that_nobody_has_taken_up_yet_is_not_followed_by_another():
