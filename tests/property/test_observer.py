@@ -168,6 +168,25 @@ def test_a_new_process_counts_as_a_restart_unless_the_one_before_was_let_go() ->
     assert (one.restarts, one.wakes, one.exits) == (2, 1, 1)
 
 
+def test_what_was_counted_of_a_deployment_that_sleeps_holds_if_nothing_has_changed_since() -> None:
+    """Nobody is there who could count: what may be wrong is not known."""
+    asleep, supervisor = StateChanged(description(NAMES[0], "dormant", 8)), world_of_one()
+    kept = advance(supervisor.state, asleep, Now(0, 0.0)).state.deployments[NAMES[0]]
+    assert (kept.census, kept.standing, kept.supervisor) == (census(0), Unasked(), None)
+    supervisor.tell(Turned(NAMES[0]))
+    forgotten = advance(supervisor.state, asleep, Now(0, 0.0)).state.deployments[NAMES[0]]
+    assert (forgotten.census, forgotten.standing) == (None, Unasked())
+
+
+def world_of_one() -> World:
+    """A repository that was counted."""
+    world = World(Random(0))
+    world.supervisors[NAMES[0]] = "s"
+    world.tell(Asking(NAMES[0], "", world.supervisors[NAMES[0]]))
+    world.answer(world.questions.popleft())
+    return world
+
+
 def test_marks_are_added_up() -> None:
     """Each leg by itself, and what the work consisted of."""
     state = State()

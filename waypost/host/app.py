@@ -132,7 +132,7 @@ class Host:
                 opened.callback(measuring.close)
             guardian = Guardian()
             opened.callback(guardian.close)
-            observer = Ear(ObserverActor.start(clock=clock))
+            observer = Ear(ObserverActor.start(clock=clock, limits=config.limits))
             opened.callback(_quietly, lambda: observer.stop(timeout=_MARGIN))
             wires = Wires(unsent=config.limits.unsent, guardian=guardian)
             ports = Ports(

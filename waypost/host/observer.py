@@ -13,7 +13,8 @@ import pykka
 from actors.messages import Forward, WakeAt
 from actors.watching import Turned
 from waypost.acting import Clock, Ref
-from waypost.host.observer_logic import Count, State, advance
+from waypost.host.observer_logic import PAUSE, Count, State, advance
+from waypost.model.limits import DEFAULT, Limits
 from waypost.observing import ClockSet, Enqueued, Flushed, Mark, Timed
 from waypost.shell import Shell, tell
 
@@ -24,8 +25,9 @@ MOST = 4096
 class ObserverActor(Shell):
     """One for a host. Asked ``Figures`` it answers its ``State``."""
 
-    def __init__(self, *, clock: Clock) -> None:
-        super().__init__("observer", State(), advance, clock=clock)
+    def __init__(self, *, clock: Clock, limits: Limits = DEFAULT) -> None:
+        pause = min(PAUSE, limits.idle / 4) if limits.idle else PAUSE
+        super().__init__("observer", State(pause=pause), advance, clock=clock)
 
     def perform(self, effect: Any) -> None:
         """Ask a repository, or the clock."""

@@ -24,7 +24,7 @@ from waypost.model.times import Now
 from waypost.observing import ClockSet, Enqueued, Flushed, Mark, Timed
 
 PAUSE = 1.0
-"""Seconds between two counts of one repository, at least."""
+"""Seconds between two counts of one repository, as a rule."""
 LEGS = ("enqueue", "claim", "consume", "events", "round_trip")
 
 
@@ -127,6 +127,8 @@ class Watched:
 class State:
     """All of them; the legs of mails, and what their work consisted of, are added up over all."""
 
+    pause: float = PAUSE
+    """Seconds between two counts of one repository: several of them within the time after which one is let go."""
     deployments: Mapping[Deployment, Watched] = field(default_factory=dict)
     legs: Mapping[str, Histogram] = field(default_factory=dict)
     mails: int = 0
@@ -190,8 +192,11 @@ def _described(one: Watched, description: Description) -> Watched:
     if generation > one.generation > 0:
         woke = one.dozed == one.generation
         one = replace(one, wakes=one.wakes + woke, restarts=one.restarts + (not woke))
-    dozed = generation if description.state == "dormant" else one.dozed
-    return replace(one, generation=generation, dozed=dozed)
+    if description.state != "dormant":
+        return replace(one, generation=generation)
+    # Nobody is there any more who could be asked: what was counted holds, if nothing has changed since.
+    known = one.census if isinstance(one.standing, Counted) else None
+    return replace(one, generation=generation, dozed=generation, supervisor=None, standing=Unasked(), census=known)
 
 
 def _more(one: Watched, ended: tuple[str, ...]) -> Watched:
@@ -208,10 +213,10 @@ def _changed(state: State, name: Deployment, now: Now) -> Next[State]:
     """Something has: it is counted anew, now, or when the last count is old enough."""
     one = _of(state, name)
     match one.standing:
-        case Counted(at) if now.mono - at >= PAUSE:
+        case Counted(at) if now.mono - at >= state.pause:
             return _ask(state, name, now)
         case Counted(at):
-            return _wake(state, name, at + PAUSE)
+            return _wake(state, name, at + state.pause)
         case Counting(correlation):
             return Next(_with(state, name, replace(one, standing=Outdated(correlation))))
         case Unasked() | Due() | Outdated():
@@ -243,7 +248,7 @@ def _counted(state: State, outcome: Outcome, now: Now) -> Next[State]:
         one = replace(one, census=outcome.result.value)
     after = _with(state, name, replace(one, standing=Counted(now.mono)))
     # One that couldn't be had is had when something changes: the deployment is being stopped, or is made anew.
-    return _wake(after, name, now.mono + PAUSE) if isinstance(one.standing, Outdated) else Next(after)
+    return _wake(after, name, now.mono + state.pause) if isinstance(one.standing, Outdated) else Next(after)
 
 
 def _wake(state: State, name: Deployment, mono: float) -> Next[State]:
