@@ -159,7 +159,7 @@ def test_secrets_reach_the_steps_that_may_read_them_and_leave_no_trace(
 
     running.folder.joinpath("token").write_text(ROTATED)
     reloaded = running.client.post(CredentialsReloaded, "credentials", "reload")
-    assert [(each.deployment, each.refused) for each in reloaded.delivered] == [("trusted", "")]
+    assert [(each.deployment, each.state) for each in reloaded.delivered] == [("trusted", "delivered")]
     assert running.result("uses") == [str([len(ROTATED), len(ENV), len(COMMAND)])]
     shown = running.client.get(CredentialsShown, "credentials")
     assert [(each.handle, each.kind, each.state, each.used_by) for each in shown.credentials] == [
@@ -223,15 +223,15 @@ def test_a_reload_says_to_whom_it_could_deliver_nothing_and_a_bad_file_changes_n
     running.client.post(DeploymentDraining, "deployments", "trusted", "drain")
     running.wait_for("is held")
     done = running.client.post(CredentialsReloaded, "credentials", "reload", deployment="trusted")
-    ((name, refused),) = [(each.deployment, each.refused) for each in done.delivered]
-    assert (name, "it is held" in refused) == ("trusted", True)
+    (held,) = done.delivered
+    assert (held.deployment, held.state, "it is held" in held.why) == ("trusted", "refused", True)
     running.client.post(DeploymentResumed, "deployments", "trusted", "resume")
     file = running.data / "credentials.toml"
     whole = file.read_text()
     file.write_text(whole + "\n[credentials.more]\nenv = 3\n")
     with pytest.raises(Said) as said:
         running.client.post(CredentialsReloaded, "credentials", "reload")
-    assert (said.value.code, f"line {whole.count(chr(10)) + 2}" in said.value.message) == ("credentials", True)
+    assert (said.value.code, f"line {whole.count(chr(10)) + 3}" in said.value.message) == ("credentials", True)
     assert running.result("uses")
     with pytest.raises(Said) as said:
         running.client.post(CredentialsReloaded, "credentials", "reload", deployment="none")

@@ -76,11 +76,16 @@ def test_a_reload_says_of_each_deployment_whether_it_has_them() -> None:
     """And of each credential how it is."""
     answer = CredentialsReloaded(
         credentials=(CredentialShown(handle="github", kind="file", state="stale", why="gone"),),
-        delivered=(Delivered(deployment="a"), Delivered(deployment="b", refused="it is held: after drain")),
+        delivered=(
+            Delivered(deployment="a", state="delivered"),
+            Delivered(deployment="b", state="kept"),
+            Delivered(deployment="c", state="refused", why="it is held: after drain"),
+        ),
     )
     assert list(_reloaded(answer)) == [
         "handle  from  state  why",
         "github  file  stale  gone",
         "a: delivered",
-        "b: not delivered: it is held: after drain",
+        "b: kept for its next process",
+        "c: not delivered: it is held: after drain",
     ]

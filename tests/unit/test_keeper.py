@@ -6,6 +6,7 @@ from actors.credentials import AskAgain, Assembled, NotAssembled
 from ipc.deliveries import DELIVERY, VALUE
 from substrate.messages import Refused
 from waypost.acting import Asked, Tell
+from waypost.host.credential_answers import Delivered
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import NOTHING, Configured, parse
 from waypost.host.errors import NotNow
@@ -199,7 +200,7 @@ def test_a_reload_reads_the_file_then_what_is_in_use_then_delivers_and_only_then
     assert [values(each) for each in supplies(effects)] == [{"github": "v2"}]
     assert replies(effects) == []
     (done,) = replies(bench.answer())
-    assert done.delivered == {"orders": ""}
+    assert done.delivered == (Delivered(deployment="orders", state="delivered"),)
     assert {each.handle: each.state for each in done.credentials} == {"github": "ok", "db": "unread"}
 
 
@@ -262,7 +263,7 @@ def test_a_deployment_that_was_never_given_anything_is_told_of_the_sources_and_a
     assert supply.supervisor is bench.ref("stock")
     assert supply.sources is not None
     (done,) = replies(bench.answer(Refused("held", "it is held: after drain")))
-    assert done.delivered == {"stock": "it is held: after drain"}
+    assert done.delivered == (Delivered(deployment="stock", state="refused", why="it is held: after drain"),)
 
 
 def test_after_a_reload_whoever_was_denied_is_told_to_ask_again() -> None:
@@ -295,7 +296,7 @@ def test_whoever_reloads_is_answered_although_a_command_hangs_and_a_supervisor_i
     assert replies(bench.wake(PATIENCE)) == []
     (done,) = replies(bench.wake(SHORT))
     assert isinstance(done, Reloaded)
-    assert done.delivered == {"orders": "it hasn't answered yet"}
+    assert done.delivered == (Delivered(deployment="orders", state="refused", why="it hasn't answered yet"),)
     (supply,) = supplies(bench.read({"db": "d2"}))
     assert values(supply) == {"github": "v2", "db": "d2"}
 

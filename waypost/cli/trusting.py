@@ -14,6 +14,7 @@ from waypost.host.datadir import DataDir
 from waypost.host.exits import Exit
 
 HEADINGS = ("handle", "from", "state", "since", "used by", "for", "why")
+_BECAME = {"kept": "kept for its next process", "refused": "not delivered"}
 SOURCES = ("source", "provider", "model", "credential", "base url", "for")
 
 
@@ -39,7 +40,7 @@ def reload(deployment: str | None, data: str | None, *, as_json: bool) -> Exit:
     answer = client.post(CredentialsReloaded, "credentials", "reload", deployment=named)
     give(answer, _reloaded(answer), as_json=as_json)
     unread = [each.handle for each in answer.credentials if each.state in {"stale", "failing"}]
-    refused = [each.deployment for each in answer.delivered if each.refused]
+    refused = [each.deployment for each in answer.delivered if each.state == "refused"]
     if unread:
         err("waypost: not read: " + ", ".join(unread), "  `waypost credentials check` tries them again")
     return Exit.REFUSED if unread or (refused and deployment is not None) else Exit.OK
@@ -81,7 +82,8 @@ def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator
 def _reloaded(answer: CredentialsReloaded) -> Iterator[str]:
     yield from _table(answer.credentials)
     for each in answer.delivered:
-        yield f"{each.deployment}: " + (f"not delivered: {harmless(each.refused)}" if each.refused else "delivered")
+        said = _BECAME.get(each.state, each.state)
+        yield f"{each.deployment}: {said}" + (f": {harmless(each.why)}" if each.why else "")
 
 
 # --- without a host --------------------------------------------------------------------------------------------------

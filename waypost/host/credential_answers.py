@@ -40,10 +40,14 @@ class CredentialsShown(Answer, frozen=True, kw_only=True):
 
 
 class Delivered(Answer, frozen=True, kw_only=True):
-    """What a reload has brought to a deployment; ``refused``: why nothing, empty where it was taken."""
+    """What a reload has brought to a deployment.
+
+    ``state``: ``delivered`` to its process, ``kept`` for the next one, or ``refused``, and then ``why``.
+    """
 
     deployment: str
-    refused: str = ""
+    state: str
+    why: str = ""
 
 
 class CredentialsReloaded(Answer, frozen=True, kw_only=True):

@@ -70,7 +70,8 @@ class CredentialDoors:
         supervisors = {str(each.spec.name): each.supervisor for each in named if each.supervisor is not None}
         done: Reloaded = _ask(self._keeper(), Reload(supervisors))
         # One without a supervisor is asleep, or being made anew: its next process asks for what holds then.
-        delivered = (Delivered(deployment=text, refused=why) for text, why in sorted(done.delivered.items()))
+        asleep = (Delivered(deployment=each.spec.name, state="kept") for each in named if each.supervisor is None)
+        delivered = sorted((*done.delivered, *asleep), key=lambda each: each.deployment)
         return CredentialsReloaded(credentials=done.credentials, delivered=tuple(delivered))
 
     def _keeper(self) -> Ref:

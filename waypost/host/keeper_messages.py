@@ -1,7 +1,7 @@
 """What the keeper of credentials is told and what it answers: frozen records, none of which shows a value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors.credentials import AssembleCredentials
@@ -9,7 +9,7 @@ from actors.messages import Woken
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from substrate.messages import Outcome
 from waypost.acting import Asked, Ref
-from waypost.host.credential_answers import CredentialShown
+from waypost.host.credential_answers import CredentialShown, Delivered
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import Configured, Credential
 from waypost.host.providers import Reading
@@ -37,10 +37,10 @@ class Reload:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What became of it. ``delivered``: by deployment, empty where it was, else why it wasn't."""
+    """What became of it."""
 
     credentials: tuple[CredentialShown, ...]
-    delivered: Mapping[str, str] = field(default_factory=dict)
+    delivered: tuple[Delivered, ...] = ()
 
 
 # --- from its threads ----------------------------------------------------------------------------------------------

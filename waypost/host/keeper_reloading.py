@@ -7,6 +7,7 @@ from actors.credentials import AskAgain
 from ipc.deliveries import handles_of
 from substrate.messages import Done, Outcome, Refused, Withheld
 from waypost.acting import Reply
+from waypost.host.credential_answers import Delivered
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import Configured
 from waypost.host.errors import NotNow
@@ -90,7 +91,7 @@ def answered(turn: Turn, outcome: Outcome) -> None:
         return
     name = delivering.left[outcome.correlation]
     left = {key: each for key, each in delivering.left.items() if key != outcome.correlation}
-    delivered = {**delivering.delivered, name: _refusal(outcome)}
+    delivered = (*delivering.delivered, _became(name, outcome))
     turn.set(reloading=replace(delivering, left=left, delivered=delivered))
     _finish(turn)
 
@@ -99,9 +100,10 @@ def _finish(turn: Turn, *, late: bool = False) -> None:
     delivering = turn.state.reloading
     if not isinstance(delivering, Delivering) or (delivering.left and not late):
         return
-    unheard = dict.fromkeys(delivering.left.values(), "it hasn't answered yet")
+    why = "it hasn't answered yet"
+    unheard = (Delivered(deployment=name, state="refused", why=why) for name in delivering.left.values())
     turn.set(reloading=Settled())
-    done = Reloaded(shown(turn.state), {**unheard, **delivering.delivered})
+    done = Reloaded(shown(turn.state), (*delivering.delivered, *unheard))
     turn.effects.append(Reply(delivering.token, done))
 
 
@@ -129,11 +131,11 @@ def _moved(entry: Entry, wall: int) -> Entry:
     return Unread()
 
 
-def _refusal(outcome: Outcome) -> str:
+def _became(name: str, outcome: Outcome) -> Delivered:
     match outcome.result:
-        case Done():
-            return ""
+        case Done(value=now):
+            return Delivered(deployment=name, state="delivered" if now else "kept")
         case Refused(why=why) | Withheld(reason=why):
-            return why
+            return Delivered(deployment=name, state="refused", why=why)
         case _:
             assert_never(outcome.result)

@@ -11,6 +11,7 @@ from actors.credentials import AssembleCredentials
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.secret import Secret
 from waypost.acting import Ref
+from waypost.host.credential_answers import Delivered
 from waypost.host.credentials_file import Configured
 from waypost.model.ids import Deployment
 
@@ -112,7 +113,7 @@ class Delivering:
 
     token: int
     left: Mapping[int, str]
-    delivered: Mapping[str, str] = field(default_factory=dict)
+    delivered: tuple[Delivered, ...] = ()
 
 
 Reloading: TypeAlias = Settled | Loading | Rereading | Delivering
