@@ -116,7 +116,8 @@ def approve(
     """Ask a person by mail and wait for their decision.
 
     ``title``: the question, the mail's subject; ``who``: an address or several, any one of which may answer, each the
-    sender of the run's first mail or named in ``Workflow(mail_to=[…])``; ``text`` goes into the mail under the title;
+    sender of the run's first mail, or granted (``Workflow(mail_to=[…])``, ``waypost grants``); ``text`` goes into the
+    mail under the title;
     ``snapshot``, JSON-shaped and of at most 128 KiB, goes to whatever shows approvals.
     Raises DeadlinePassed when nobody answered in time, SendRefused when the host won't mail ``who``, Invalid for bad
     arguments.
@@ -148,7 +149,8 @@ def send(
 ) -> Coroutine[Any, Any, str]:
     """Send a mail; gives its Message-ID once it is in the outbox. It is delivered at least once, under one Message-ID.
 
-    ``to``: an address or several, each the sender of the run's first mail or named in ``Workflow(mail_to=[…])``;
+    ``to``: an address or several, each the sender of the run's first mail, or granted: named in
+    ``Workflow(mail_to=[…])``, as long as no operator says otherwise (``waypost grants``);
     ``reply_to``: a mail that the run was given, to answer in its thread. Raises SendRefused when the host doesn't take
     it, Invalid for bad arguments.
     """
