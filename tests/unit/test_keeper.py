@@ -10,8 +10,8 @@ from waypost.host.credential_answers import Delivered
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import NOTHING, Configured, parse
 from waypost.host.errors import NotNow
-from waypost.host.keeper_logic import AT_ONCE, PATIENCE
-from waypost.host.keeper_messages import ListCredentials, LoadFile, Reloaded, TryCredentials
+from waypost.host.keeper_logic import AT_ONCE, LONGEST, PATIENCE
+from waypost.host.keeper_messages import ListCredentials, LoadFile, Reloaded, TryCredentials, WasRead
 from waypost.host.keeper_reloading import SHORT
 from waypost.host.providers import Failed
 from waypost.testing.keeping import (
@@ -184,6 +184,22 @@ def test_a_value_that_cant_be_read_again_stays_in_use_and_is_shown_to_be_old() -
     bench.wake(60)
     assert [values(each) for each in supplies(bench.read({"db": "v2"}))] == [{"db": "v2"}]
     assert states(bench)["db"] == "ok"
+
+
+def test_a_reading_that_never_ends_is_given_up_and_isnt_begun_again_beside_itself() -> None:
+    """A file on a dead network disk: whoever waits is answered, and threads don't pile up behind it."""
+    bench = Bench()
+    bench.want(pay=("github",))
+    (stuck,) = bench.state.reading
+    (answer,) = answers(bench.wake(LONGEST))
+    assert answer == NotAssembled(1, passing=True, why="the secret github can't be had: nothing came within 30 s")
+    effects = bench.want(pay=("github",))
+    assert readings(effects) == []
+    (answer,) = answers(effects)
+    assert isinstance(answer, NotAssembled)
+    assert "an earlier try to read it still hangs" in answer.why
+    bench.take(WasRead(stuck, Failed("at last")))
+    assert readings(bench.want(pay=("github",))) == ["github"]
 
 
 # --- reload --------------------------------------------------------------------------------------------------------

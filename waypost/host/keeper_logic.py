@@ -37,6 +37,7 @@ from waypost.host.keeper_states import (
     Kept,
     Loading,
     Missing,
+    Purpose,
     Rereading,
     Settled,
     Stale,
@@ -50,6 +51,8 @@ from waypost.model.times import Now
 
 AT_ONCE = 8
 """Readings under way."""
+LONGEST = 30.0
+"""Seconds until a reading is given up: a command has ended long before that, a disk may never answer."""
 PATIENCE = 20.0
 """Seconds until who tries or reloads is answered with what there is."""
 
@@ -82,10 +85,12 @@ def _begin(turn: Turn) -> None:
         purpose, *rest = turn.state.queued
         turn.set(queued=tuple(rest))
         credential = turn.state.configured.credentials.get(purpose.handle)
-        if credential is not None:
+        if purpose.handle in turn.state.abandoned.values():
+            _ended(turn, purpose, Failed("an earlier try to read it still hangs"))
+        elif credential is not None:
             number = turn.number()
             turn.set(reading={**turn.state.reading, number: purpose})
-            turn.effects.append(Read(number, credential))
+            turn.effects += [Read(number, credential), WakeAt(Woken(number), mono=turn.now.mono + LONGEST)]
 
 
 # --- readings -----------------------------------------------------------------------------------------------------
@@ -93,14 +98,28 @@ def _begin(turn: Turn) -> None:
 
 def _read(turn: Turn, message: WasRead) -> None:
     purpose = turn.state.reading.get(message.correlation)
-    if purpose is None:
-        return  # of what was listed before a reload
+    if purpose is None:  # of what was listed before a reload, or much too late
+        left = {key: handle for key, handle in turn.state.abandoned.items() if key != message.correlation}
+        turn.set(abandoned=left)
+        return
     turn.set(reading={key: each for key, each in turn.state.reading.items() if key != message.correlation})
+    _ended(turn, purpose, message.reading)
+
+
+def _abandon(turn: Turn, number: int) -> None:
+    """A disk that hangs: its thread can't be ended, and whoever waits must be answered."""
+    purpose = turn.state.reading[number]
+    turn.set(abandoned={**turn.state.abandoned, number: purpose.handle})
+    turn.set(reading={key: each for key, each in turn.state.reading.items() if key != number})
+    _ended(turn, purpose, Failed(f"nothing came within {LONGEST:g} s"))
+
+
+def _ended(turn: Turn, purpose: Purpose, reading: Reading) -> None:
     match purpose:
         case Trial(handle, token):
-            _tried(turn, handle, token, message.reading)
+            _tried(turn, handle, token, reading)
         case Earnest(handle):
-            _keep(turn, handle, message.reading)
+            _keep(turn, handle, reading)
         case _:
             assert_never(purpose)
 
@@ -202,6 +221,9 @@ def _tried(turn: Turn, handle: str, token: int, reading: Reading) -> None:
 
 
 def _woken(turn: Turn, token: int) -> None:
+    if token in turn.state.reading:
+        _abandon(turn, token)
+        return
     handle = turn.state.refreshes.get(token)
     if handle is not None:
         turn.want(handle)

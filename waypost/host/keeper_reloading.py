@@ -53,6 +53,7 @@ def loaded(turn: Turn, found: Configured | BadCredentials) -> None:
         },
         # What was being read may be of the place where it no longer is.
         reading={key: each for key, each in turn.state.reading.items() if isinstance(each, Trial)},
+        abandoned={key: handle for key, handle in turn.state.abandoned.items() if handle not in moved},
         queued=tuple(each for each in turn.state.queued if isinstance(each, Trial)),
         refreshes={},
     )

@@ -143,6 +143,8 @@ class Keeper:
     clients: Mapping[Deployment, Client] = field(default_factory=dict)
     reading: Mapping[int, Purpose] = field(default_factory=dict)
     """Under way, by correlation."""
+    abandoned: Mapping[int, str] = field(default_factory=dict)
+    """Readings that nobody waits for any more, and that haven't ended: their handles, by correlation."""
     queued: tuple[Purpose, ...] = ()
     """To be read once there is room."""
     waiting: tuple[AssembleCredentials, ...] = ()
