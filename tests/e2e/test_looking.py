@@ -296,3 +296,25 @@ def test_a_run_is_followed_over_a_restart_of_its_host_without_a_gap_or_a_repeat(
         assert again.end() == (0, "")
     assert seqs([*tail.lines, *again.lines], run) == list(range(1, len(tail.lines) + len(again.lines) + 1))
     assert verb("tail", run, "--after", words[-1], data=host.data).status == 0
+
+
+@pytest.mark.torture
+def test_a_deployment_that_sleeps_is_shown_and_followed_over_its_sleep(tmp_path: Path) -> None:
+    """What its runs wait on is known all the while; who follows hears of what wakes it, and of what comes then."""
+    file = tmp_path / "asking.py"
+    file.write_text(FLOW)
+    with HostProcess(file, data=tmp_path / "data", options=(*OPTIONS, "--limit", "idle=1")) as host:
+        run = host.send("asking@example.com", mail("first"))
+        one, every = Tail(host, run, "--json"), Tail(host, "asking", "--json")
+        every.follows()
+        asleep = until(host.data, lambda row: row["state"] == "dormant")
+        assert (asleep["waiting"], asleep["live"], asleep["crash_budget"]) == ({"approval": 1}, 1, 3)
+        assert asleep["deadline"] > "2026"
+        assert verb("approve", run, data=host.data).status == 0
+        assert one.end() == (0, "")
+        assert seqs(one.lines, run) == list(range(1, len(one.lines) + 1))
+        every.wait_for("RunCompleted")
+        assert seqs(every.lines, run) == seqs(one.lines, run)[-len(every.lines) :]
+        until(host.data, lambda row: row["state"] == "dormant" and row["live"] == 0)
+        host.stop()
+        assert every.end()[0] == Exit.NO_HOST
