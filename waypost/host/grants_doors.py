@@ -15,7 +15,7 @@ from waypost.host.answers import Answer
 from waypost.host.api import SMALL, in_thread
 from waypost.host.bodies import Bodies
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NotHosted, Usage
+from waypost.host.errors import NotHosted, NotNow, Usage
 from waypost.host.granted import GrantsSet, GrantsShown, GrantsWanted
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.live import Live
@@ -47,10 +47,10 @@ class GrantsDoors:
         return _json(await in_thread(self.changed, name, wanted, user))
 
     def shown(self, name: str) -> GrantsShown:
-        """What is granted. Raises NoSuchDeployment, NotNow; SubstrateError."""
+        """What is granted; one that sleeps isn't woken for it. Raises NoSuchDeployment, Unanswered; SubstrateError."""
         try:
             found: InForce = self.live.told(name, ReadGrants())
-        except NotHosted:
+        except (NotHosted, NotNow):  # nobody has its repository open
             return granted.show_alone(self.data, name)
         spec = next(each.spec for each in self.live.deployed() if each.spec.name == name)
         return granted.shown(name, found, steps=spec.steps, mail_to=spec.mail_to, asked=spec.secrets)
