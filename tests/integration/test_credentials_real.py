@@ -261,6 +261,17 @@ def test_a_step_that_runs_sees_the_new_value_when_it_asks_again(running: Running
     assert running.client.get(RunShown, "runs", run).state == "completed"
 
 
+@pytest.mark.torture
+def test_a_value_is_read_again_by_itself_when_its_time_has_come(tmp_path: Path) -> None:
+    """A token that another program renews: nobody has to say so."""
+    running = Running(tmp_path, listed=LISTED.replace('token"', 'token"\nrefresh = 1'))
+    running.grant()
+    assert running.result("uses") == [str([len(FILE), len(ENV), len(COMMAND)])]
+    tmp_path.joinpath("token").write_text(ROTATED)
+    eventually(lambda: str(len(ROTATED)) in running.result("uses")[0], "a step reads the new value")
+    running.host.close()
+
+
 HANGING = """
 [credentials.by-file]
 command = ["sh", "-c", "echo $$ > {folder}/pid.new; mv {folder}/pid.new {folder}/pid; sleep 1000"]

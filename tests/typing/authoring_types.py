@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_type
 
-from waypost import Mail, Tick, Verdict, Workflow, approve, receive, send, sleep
+from waypost import Mail, Secret, Source, Tick, Verdict, Workflow, approve, receive, secret, send, sleep, sources
 
 flow = Workflow("flow", address="flow@example.com")
 
@@ -30,6 +30,17 @@ def with_settings(amount: int) -> str:
 @flow.step(retries=3)
 async def asynchronous_with_settings(amount: int) -> bytes:
     return bytes(amount)
+
+
+@flow.step(secrets=["github"])
+def trusted() -> int:
+    assert_type(secret("github"), Secret)
+    assert_type(secret("github").reveal(), str)
+    assert_type(sources(), tuple[Source, ...])
+    assert_type(sources()[0].secret(), Secret)
+    secret(Secret("github"))  # type: ignore[arg-type]
+    secret("github") + "x"  # type: ignore[operator]
+    return len(secret("github").reveal())
 
 
 @flow.cron("0 9 * * *", tz="Europe/Berlin", catch_up=3)
