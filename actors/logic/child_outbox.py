@@ -81,6 +81,8 @@ def written(outbox: Outbox) -> Outbox:
 
 def pump(outbox: Outbox, *, chunk: int, page: int) -> tuple[Outbox, tuple[Transmit, ...]]:
     """Take out what may leave now. ``chunk``: bytes of a blob in one frame; ``page``: of several messages in one."""
+    if not outbox.waiting or (outbox.bulk >= BULK_UNDER_WAY and isinstance(outbox.waiting[0], RunLog | Blob)):
+        return outbox, ()  # nothing is looked at, nor copied: thousands of runs may wait
     waiting, bulk, light, blobs = deque(outbox.waiting), outbox.bulk, outbox.light, outbox.blobs
     frames: list[_Frame] = []
     while waiting:
