@@ -71,9 +71,10 @@ Stage: TypeAlias = Claiming | Taken | Working | Resting
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The mails that are followed, by arrival."""
+    """The mails that are followed, by arrival, and those of them that a run works at, by run."""
 
     mails: Mapping[int, Stage] = field(default_factory=dict)
+    working: Mapping[RunId, tuple[int, ...]] = field(default_factory=dict)
 
 
 def watch(
@@ -83,9 +84,9 @@ def watch(
     asked = [effect.what for effect in effects if isinstance(effect, Ask) and isinstance(effect.what, Claim | TakeUp)]
     if not asked and not (marks.mails and isinstance(message, Committed | Durable)):
         return marks, ()
-    following = dict(marks.mails)
+    following, working = dict(marks.mails), dict(marks.working)
     if isinstance(message, Committed):
-        _committed(following, message, mono)
+        _committed(following, working, message, mono)
     timed = _durable(following, message, mono, around.deployment) if isinstance(message, Durable) else ()
     for what in asked:
         match what:
@@ -96,8 +97,11 @@ def watch(
                 if isinstance(stage, Taken):
                     following[arrival] = replace(stage, asked=mono)
     for arrival in list(following)[: max(0, len(following) - MOST)]:
-        del following[arrival]
-    return Marks(following), timed
+        stage = following.pop(arrival)
+        if isinstance(stage, Working):
+            others = tuple(each for each in working.pop(stage.run, ()) if each != arrival)
+            working.update({stage.run: others} if others else {})
+    return Marks(following, working), timed
 
 
 def _durable(following: dict[int, Stage], message: Durable, mono: float, deployment: str) -> tuple[Timed, ...]:
@@ -111,7 +115,9 @@ def _durable(following: dict[int, Stage], message: Durable, mono: float, deploym
     return tuple(_timed(work, mono, deployment) for work in done.values())
 
 
-def _committed(following: dict[int, Stage], message: Committed, mono: float) -> None:
+def _committed(
+    following: dict[int, Stage], working: dict[RunId, tuple[int, ...]], message: Committed, mono: float
+) -> None:
     for fact in message.facts:
         match fact:
             case Claimed(arrival=arrival):
@@ -122,6 +128,7 @@ def _committed(following: dict[int, Stage], message: Committed, mono: float) -> 
                 stage = following.pop(arrival, None)
                 if isinstance(stage, Taken) and stage.asked is not None and run is not None:
                     following[arrival] = Working(stage, run, mono - stage.asked, mono)
+                    working[run] = (*working.get(run, ()), arrival)
             case Queued(entry=entry):
                 following.pop(entry.arrival, None)
             case _:
@@ -129,14 +136,17 @@ def _committed(following: dict[int, Stage], message: Committed, mono: float) -> 
     # After those: the commit that consumes a mail holds the first event of its run.
     for fact in message.facts:
         if isinstance(fact, Appended):
-            _appended(following, fact, message.last)
+            _appended(following, working, fact, message.last)
 
 
-def _appended(following: dict[int, Stage], fact: Appended, position: int) -> None:
-    for arrival, stage in tuple(following.items()):
-        if isinstance(stage, Working) and stage.run == fact.run:
+def _appended(
+    following: dict[int, Stage], working: dict[RunId, tuple[int, ...]], fact: Appended, position: int
+) -> None:
+    rests = not isinstance(fact.state, fold.Driven)
+    for arrival in working.pop(fact.run, ()) if rests else working.get(fact.run, ()):
+        stage = following.get(arrival)
+        if isinstance(stage, Working):
             work = replace(stage, written=stage.written + len(fact.events), commits=stage.commits + 1)
-            rests = not isinstance(fact.state, fold.Driven)
             following[arrival] = Resting(work, position) if rests else work
 
 

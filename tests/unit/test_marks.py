@@ -7,11 +7,11 @@ import pytest
 
 from actors.dispatch import DispatchActor
 from actors.effects import Ask
-from actors.logic.dispatch_marks import MOST, Around, Claiming, Marks, watch
+from actors.logic.dispatch_marks import MOST, Around, Claiming, Marks, Taken, Working, watch
 from actors.messages import DeploymentSpec
 from substrate.messages import Append, Claim, Release, Stage, WorkflowProcess
 from waypost.model import events as ev
-from waypost.model.ids import Deployment, Generation
+from waypost.model.ids import Deployment, Generation, RunId
 from waypost.observing import Mark, Timed
 from waypost.testing.clock import ManualClock
 from waypost.testing.dispatch_bench import CHILD, RUN, Bench
@@ -74,6 +74,21 @@ def test_a_claim_that_goes_back_is_followed_no_further() -> None:
     for message in bench.paper.taken():
         bench.tell(message)
     assert bench.marks == Marks()
+
+
+def test_a_mail_that_is_given_up_is_forgotten_with_its_run() -> None:
+    """What a run works at is looked up by the run: a thousand others at work cost its commits nothing."""
+    taken = Taken(Claiming(0.0, 1, 1), 1.0, 1.0)
+    runs = [RunId(f"run_{number // 2}_{number // 2:016}") for number in range(MOST)]
+    mails: dict[int, Working] = {number: Working(taken, run, 1.0, 2.0) for number, run in enumerate(runs)}
+    working = {run: tuple(number for number in mails if runs[number] == run) for run in runs}
+    marks = Marks(mails, working)
+    for number in range(3):
+        marks, _ = watch(marks, None, (Ask(1, Claim(MOST + number), Stage.COMMITTED),), 3.0, AROUND)
+    assert len(marks.mails) == MOST
+    assert runs[0] not in marks.working
+    assert marks.working[runs[2]] == (3,)
+    assert {each for arrivals in marks.working.values() for each in arrivals} == set(range(3, MOST))
 
 
 def test_what_is_followed_is_bounded() -> None:
