@@ -66,6 +66,7 @@ def test_each_tick_has_its_mail_once_and_in_order_whatever_comes_between(seed):
             bench.at(now)
         turn(bench, chance)
         arrivals(bench, seen)
+        assert all(minute * MINUTE <= now for minute in seen.values()), "none is early"
     bench.open()
     settle(bench, seen)
     assert list(seen.values()) == list(range(EVERY, now // MINUTE + 1, EVERY))
