@@ -173,7 +173,8 @@ class Host:
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
                 sinks=sinks,
                 more=(
-                    *lookout.routes(), *FollowDoors(live, followers).routes(),
+                    *lookout.routes(),
+                    *FollowDoors(live, followers).routes(),
                     *CredentialDoors(root).routes(),
                     *GrantsDoors(live, data, Bodies(config.limits.bodies)).routes(),
                 ),
