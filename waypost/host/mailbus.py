@@ -1,6 +1,7 @@
 """MailBusActor: the one door for mail of this host, and the way out of it."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,10 @@ def _look(data: DataDir, names: tuple[str, ...], limit: int, wall: int) -> Spool
     """Read the oldest mails of each spool; what can't be read stays, is named, and holds up nothing behind it."""
     found: list[tuple[Spooled, bytes]] = []
     faults: list[str] = []
+    there = _folders(data.spool(""), faults)
     for name in names:
+        if name not in there:
+            continue  # nothing was ever left for it: with thousands, looking into each would cost all the time
         try:
             spool.tidy(data.spool(name), wall / 1000)
             waiting = spool.waiting(data.spool(name), name)
@@ -149,6 +153,16 @@ def _look(data: DataDir, names: tuple[str, ...], limit: int, wall: int) -> Spool
             except OSError as failure:
                 faults.append(f"{mail.path}: {failure.strerror or failure}")
     return SpoolFound(tuple(found), tuple(faults))
+
+
+def _folders(parent: Path, faults: list[str]) -> frozenset[str]:
+    try:
+        return frozenset(entry.name for entry in os.scandir(parent))
+    except FileNotFoundError:
+        return frozenset()
+    except OSError as failure:
+        faults.append(f"{parent}: {failure.strerror or failure}")
+        return frozenset()
 
 
 def _discard(effect: Discard) -> None:
