@@ -61,6 +61,7 @@ def test_each_way_is_read_with_who_may_have_it_and_when_it_is_read_again() -> No
     }
     assert [source.id for source in found.sources_of("orders")] == ["main", "own"]
     assert [source.id for source in found.sources_of("billing")] == ["main"]
+    assert found.variables == {"DB_PASSWORD"}
     assert found.credentials["db.main"].is_for("orders")
     assert not found.credentials["db.main"].is_for("stock")
 

@@ -99,6 +99,11 @@ class Configured:
     credentials: Mapping[str, Credential] = field(default_factory=dict)
     sources: tuple[tuple[Source, frozenset[str] | None], ...] = ()
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names of the host's variables that are secrets: no child gets them with its environment."""
+        return frozenset(each.way.name for each in self.credentials.values() if isinstance(each.way, FromEnvironment))
+
     def sources_of(self, name: str) -> tuple[Source, ...]:
         """The model sources of a deployment, in order."""
         return tuple(source for source, who in self.sources if who is None or name in who)

@@ -16,7 +16,6 @@ from actors.supervisor import SupervisorActor
 from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
-from waypost.host.credentials_file import FromEnvironment
 from waypost.host.crew import HostCrew, Ports
 from waypost.host.deployed import keep_whole
 from waypost.host.deploying import Means, deploy, materialised
@@ -136,6 +135,10 @@ class HostActor(Shell):
             data.credentials, house.ports.credentials, around, clock=house.ports.clock, parent=self.actor_ref
         )
         self._keep(self._keeper)
+        for each in self._code.values():
+            for variable in sorted(house.ports.credentials.variables.intersection(each.spec.env)):
+                which = f"env= lists {variable}, which credentials.toml has as a secret"
+                log.warning("%s: %s; its steps get it by waypost.secret() only", each.spec.name, which)
 
     def _start_deployment(self, effect: StartDeployment) -> None:
         ports, name = self._house.ports, effect.spec.name
@@ -182,23 +185,16 @@ class HostActor(Shell):
         command = ChildCommand(
             python=sys.executable,
             arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
-            environment=self._without_secrets(code),
+            environment=self._without_secrets(),
             output=output.write,
             mark=house.isolation.mark(kin(house.ports.data), house.users.get(name, 0)),
             prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs, keeper=self._keeper)
 
-    def _without_secrets(self, code: Described) -> Mapping[str, str]:
+    def _without_secrets(self) -> Mapping[str, str]:
         """The host's environment without what is a secret: that goes to no child by this way."""
-        ways = (credential.way for credential in self._house.ports.credentials.credentials.values())
-        secret = {way.name for way in ways if isinstance(way, FromEnvironment)}
-        for name in sorted(secret.intersection(code.spec.env)):
-            log.warning(
-                "%s: env= lists %s, which credentials.toml has as a secret; its steps get it by waypost.secret() only",
-                code.spec.name,
-                name,
-            )
+        secret = self._house.ports.credentials.variables
         return {name: value for name, value in self._house.environment.items() if name not in secret}
 
     def _keep(self, *refs: Ref) -> None:
