@@ -100,10 +100,11 @@ def _durable(state: State, up_to: int) -> Next[State]:
     shown: list[Show] = []
     due = [item for position, item in state.pending if position <= up_to]
     state = replace(state, pending=state.pending[len(due) :])
-    watchers = state.watchers.get(TURNS, ())
+    watchers, seqs = state.watchers.get(TURNS, ()), dict(state.seqs)  # copied once for all of it: it may be large
     for item in due:
-        state, more = _become_durable(state, item)
+        state, more = _become_durable(state, seqs, item)
         shown += more
+    state = replace(state, seqs=seqs)
     held: dict[tuple[RunId, CallId], ProgressCame] = {}
     for key, progress in state.held.items():
         if state.seqs.get(progress.run, -1) >= progress.seq:
@@ -116,10 +117,12 @@ def _durable(state: State, up_to: int) -> Next[State]:
     return Next(replace(state, held=held), tuple(shown))
 
 
-def _become_durable(state: State, item: Item) -> tuple[State, tuple[Show, ...]]:
+def _become_durable(state: State, seqs: dict[RunId, int], item: Item) -> tuple[State, tuple[Show, ...]]:
+    """The state after it, but for ``seqs``, which is the caller's own and is changed in place."""
     match item:
-        case Present(seqs):
-            return replace(state, seqs={**state.seqs, **seqs}), ()
+        case Present(present):
+            seqs.update(present)
+            return state, ()
         case Consumed() | Held():
             return state, ()
         case Queued():
@@ -127,16 +130,16 @@ def _become_durable(state: State, item: Item) -> tuple[State, tuple[Show, ...]]:
             following = replace(state, newest=max(state.newest, item.entry.arrival))
             return following, tuple(_queued(state, item)) if news else ()
         case Appended(run=run, state=fold.Ended()):
-            seqs = {each: seq for each, seq in state.seqs.items() if each != run}
+            seqs.pop(run, None)
             resting = tuple(each for each in state.resting if each != run)
             watchers = {key: refs for key, refs in state.watchers.items() if key != run}
-            return replace(state, seqs=seqs, resting=resting, watchers=watchers), tuple(_appended(state, item))
+            return replace(state, resting=resting, watchers=watchers), tuple(_appended(state, item))
         case Appended(run=run):
             resting = (*(each for each in state.resting if each != run), *((run,) if _rests(item.state) else ()))
-            forgotten = resting[:-RESTING]
-            seqs = {each: seq for each, seq in state.seqs.items() if each not in forgotten}
+            for forgotten in resting[:-RESTING]:
+                seqs.pop(forgotten, None)
             seqs[run] = item.events[-1].event.seq
-            return replace(state, seqs=seqs, resting=resting[-RESTING:]), tuple(_appended(state, item))
+            return replace(state, resting=resting[-RESTING:]), tuple(_appended(state, item))
         case _:
             assert_never(item)
 
