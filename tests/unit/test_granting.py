@@ -20,6 +20,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Change, Settled
+from substrate.rules.grants import readable
 from waypost.model import events as ev
 from waypost.model import grants as model
 from waypost.model.code import deployed
@@ -207,11 +208,14 @@ def test_a_file_in_the_reference_systems_form_grants_nothing_and_hinders_nobody(
     """An import once left such files; nothing has read them since."""
     desk = Desk()
     assert isinstance(desk.tree, Files)
-    desk.tree.files[layout.step_grants_path("fetch")] = b'{"grants":[{"resource":"tool:posix","action":"invoke"}]}'
+    path = layout.step_grants_path("fetch")
+    desk.tree.files[path] = b'{"grants":[{"resource":"tool:posix","action":"invoke"}]}'
     desk.reopen(desk.tree)
     desk.begin()
     assert len(desk.events(desk.start(message("m@x")))) == 1
     assert not desk.index.granted.taken.steps
+    assert not list(readable(path, desk.tree.files[path]))
+    assert [each.rule for each in readable(path, b'{"secrets":["b","a"]}')] == ["grants"]
 
 
 @pytest.mark.parametrize(
