@@ -60,13 +60,14 @@ class Barred:
     """Dispatch, to its supervisor: why no run is given to this generation's child, or none begins there but to fail.
 
     Empty where that isn't so any more. ``lacks``: what isn't granted, the step and the handle; ``file``: grants that
-    can't be read; ``since``: Unix ms.
+    can't be read; ``unlisted``: a credential isn't to be had until somebody lists it; ``since``: Unix ms.
     """
 
     generation: Generation
     why: str
     lacks: tuple[Asked, ...] = ()
     file: str = ""
+    unlisted: bool = False
     since: int = field(default=0, compare=False)
 
 

@@ -206,7 +206,7 @@ def _stand(gate: Gate, turn: Turn) -> None:
 def _news(gate: Gate, generation: Generation, turn: Turn) -> Barred:
     since = turn.now.wall
     if isinstance(gate, Deferred | TurnedAway):
-        return Barred(generation, gate.why, since=since)
+        return Barred(generation, gate.why, unlisted=isinstance(gate, TurnedAway), since=since)
     fault = unreadable(turn)
     if fault is not None:
         return Barred(generation, fault.message, file=next(iter(turn.barrier.granted.unreadable)), since=since)

@@ -151,6 +151,14 @@ def _barred(name: str, barred: Barred) -> Sentence:
             command=command("grants", "show", name),
             needed=True,
         )
+    if barred.unlisted:
+        return Sentence(
+            waits_for=f"an operator: {barred.why}",
+            since=since,
+            then=f"{fails}; what has begun waits for it",
+            command=command("credentials", "reload"),
+            needed=True,
+        )
     return Sentence(
         waits_for=f"what its steps may do and read: {barred.why}",
         since=since,

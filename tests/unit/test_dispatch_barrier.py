@@ -325,6 +325,7 @@ def test_why_nothing_runs_is_a_sentence_with_the_command_that_helps() -> None:
         (Barred(generation, "x", lacks=(("read", "github"),)), f"waypost grants set {name} read --secret github"),
         (Barred(generation, "x", lacks=(("@run", "github"),)), f"waypost grants set {name} --secret github"),
         (Barred(generation, "x", file="grants/read.json"), f"waypost grants show {name}"),
+        (Barred(generation, "x", unlisted=True), "waypost credentials reload"),
         (Barred(generation, "x"), "waypost credentials check"),
     ):
         books = replace(RUNNING.books, barred=replace(told, since=1))
