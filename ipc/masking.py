@@ -24,7 +24,7 @@ class Mask:
     __slots__ = ("_forms", "_known", "_names")
 
     def __init__(self, known: Iterable[tuple[str, bytes]] = ()) -> None:
-        self._known = tuple(dict.fromkeys((name, value) for name, value in known if len(value) >= LEAST))[-KEPT:]
+        self._known = tuple(dict.fromkeys((name, value) for name, value in known if len(value) >= LEAST))
         self._names = {form: name for name, value in self._known for form in _forms(value)}
         # The longest first: one value may be the beginning of another one.
         self._forms = tuple(sorted(self._names, key=len, reverse=True))
@@ -33,8 +33,10 @@ class Mask:
         return f"Mask({len(self._known)} values)"
 
     def learned(self, materials: Mapping[str, bytes]) -> "Mask":
-        """A mask that hides these, too."""
-        return Mask((*(pair for pair in self._known if pair[1] not in materials.values()), *materials.items()))
+        """A mask that hides these, and the last of those before."""
+        current = frozenset(materials.values())
+        before = [pair for pair in self._known if pair[1] not in current]
+        return Mask((*before[-KEPT:], *materials.items()))
 
     def found(self, data: bytes) -> str:
         """The handle of a value that occurs in the data; empty where none does."""

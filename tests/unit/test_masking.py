@@ -45,6 +45,13 @@ def test_a_value_that_was_replaced_stays_hidden_and_not_for_ever() -> None:
     assert not mask.found(TOKEN)
 
 
+def test_every_value_that_is_in_use_is_hidden_however_many_there_are() -> None:
+    """Only those that were replaced are forgotten some day."""
+    many = {f"h{n}": b"value-%06d" % n for n in range(3 * KEPT)}
+    mask = NOTHING.learned(many).learned(many)
+    assert all(mask.found(value) == name for name, value in many.items())
+
+
 def test_no_repr_shows_a_value() -> None:
     """It may stand in a traceback of ours."""
     assert repr(MASK) == "Mask(4 values)"
