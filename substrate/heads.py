@@ -34,6 +34,8 @@ class Heads:
     def __init__(self, file: Path, disk: Disk) -> None:
         self.file, self._disk = file, disk
         self._last: Noted | None = None
+        self._there: Noted | None = None
+        """What the file was found to hold; that it has its name may not be durable."""
 
     def read(self) -> Noted | None:
         """The newest noted head; None when nothing was ever noted. Raises BadNote, OSError."""
@@ -47,10 +49,11 @@ class Heads:
         if not folder.is_dir():
             self._disk.make_directory(str(folder), 0o700)
             self._disk.sync_directory(str(folder.parent))
-        self._disk.write_file(str(aside), encode(noted) + b"\n", 0o600)
-        self._disk.rename(str(aside), str(self.file))
+        if noted != self._there:
+            self._disk.write_file(str(aside), encode(noted) + b"\n", 0o600)
+            self._disk.rename(str(aside), str(self.file))
         self._disk.sync_directory(str(folder))
-        self._last = noted
+        self._last = self._there = noted
 
     def begin(self, path: str) -> None:
         """Let a repository be made at ``path``. Raises RepositoryGone where one was, BadNote, OSError."""
@@ -77,6 +80,7 @@ class Heads:
         Raises RolledBack, BadNote, Damaged, OSError.
         """
         noted, head = self.read(), found.plan.head
+        self._there = noted
         if noted is None:
             # Made by an earlier Waypost, or its host was killed before the first note.
             _log.info("%s: nothing was noted of it so far", folder.path)
