@@ -197,13 +197,9 @@ class Store:
     @property
     def reached(self) -> Noted:
         """The last durable flush as it is noted outside; nothing may be pending."""
-        known = read_format(self.path, self.read(layout.FORMAT) or b"")
+        epoch = read_format(self.path, self.read(layout.FORMAT) or b"").epoch
         return Noted(
-            repository=self.repository_id,
-            epoch=known.epoch,
-            flush=self.flush_number,
-            hash=self._hash,
-            head=self.head,
+            repository=self.repository_id, epoch=epoch, flush=self.flush_number, hash=self._hash, head=self.head
         )
 
     @property
