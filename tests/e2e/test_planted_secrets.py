@@ -25,7 +25,18 @@ GRANTS = {
     "gives_away": "by-env",
     "hides": "by-file",
 }
-STEPS = ("uses", "asks_models", "environment", "careless", "gives_away", "not_granted", "mails", "ends", "ends-large")
+STEPS = (
+    "uses",
+    "asks_models",
+    "environment",
+    "careless",
+    "gives_away",
+    "not_granted",
+    "asks",
+    "mails",
+    "ends",
+    "ends-large",
+)
 
 
 def listed(folder: Path) -> str:
@@ -67,7 +78,7 @@ def test_no_planted_secret_is_left_anywhere(tmp_path: Path, flows: Path) -> None
             sent += 1
             taken = verb("send", "trusted@example.com", data=data, stdin=MAIL.format(sent, step).encode()).out
             (run,) = re.findall(r"run_[0-9]+_[0-9a-f]{16}", taken)
-            host.wait_for("failed" if step in {"mails", "ends", "ends-large"} else "completed")
+            host.wait_for("failed" if step in {"asks", "mails", "ends", "ends-large"} else "completed")
             for line in (f"show {run}", f"show {run} --json", f"log {run}", f"why {run}"):
                 texts[f"{kill}: {line}"] = verb(*line.split(), data=data).out.encode()
         for line in ("list", "list --json", "check", "reload --json"):

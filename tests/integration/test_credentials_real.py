@@ -153,7 +153,12 @@ def test_secrets_reach_the_steps_that_may_read_them_and_leave_no_trace(
     kind, message = running.result("not_granted")
     assert (kind, "waypost grants set trusted not_granted --secret by-file" in message) == ("SecretRefused", True)
 
-    for step, told in (("mails", "SendRefused"), ("ends", "ValueNotStorable"), ("ends-large", "ValueNotStorable")):
+    for step, told in (
+        ("asks", "it holds the secret by-file"),
+        ("mails", "SendRefused"),
+        ("ends", "ValueNotStorable"),
+        ("ends-large", "ValueNotStorable"),
+    ):
         running.send(step)
         assert told in running.wait_for("failed")
 

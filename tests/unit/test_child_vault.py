@@ -230,6 +230,9 @@ def test_a_run_that_got_hold_of_a_value_neither_ends_with_it_nor_mails_it() -> N
     assert failed.error.message == "no [secret github]"
     assert vault.held_by(Send(("a@x.example",), "s", f"the token is {VALUE}")) == "github"
     assert vault.held_by(Send(("a@x.example",), "s", "hello")) == ""
+    shown = ev.SignalAwaited(call=CallId("r1#1"), park="approval", title="?", snapshot=msgspec.Raw(stolen), seen=1)
+    assert vault.held_by_any((shown,)) == "github"
+    assert Vault("orders").held_by_any((shown,)) == ""
     plain = ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b"1")))
     assert vault.clean(plain) is plain
 

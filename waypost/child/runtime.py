@@ -238,6 +238,9 @@ class Runtime:
             case fx.Keep(sha256, raw) if held := self._vault.held_in(raw):
                 why = f"it holds the secret {held}"
                 self._mailbox.put(Declined(drive.run, lambda: drive.kept(sha256, why)))
+            case fx.Append(events) if held := self._vault.held_by_any(events):
+                why = f"it holds the secret {held}"
+                self._mailbox.put(Declined(drive.run, lambda: drive.appended(events, why, "")))
             case _:
                 return False
         return True

@@ -17,7 +17,7 @@ from waypost.authoring.errors import SecretRefused
 from waypost.authoring.requests import Send
 from waypost.child.faults import of_run
 from waypost.model.errors import Invalid
-from waypost.model.events import AnyEvent, Fault, RunCompleted, RunFailed
+from waypost.model.events import AnyEvent, Fault, RunCompleted, RunFailed, proposed
 from waypost.model.grants import GrantsSnapshot, may_read
 from waypost.model.grants import handle as checked
 from waypost.model.values import ValueNotStorable
@@ -85,6 +85,12 @@ class Vault:
         """The handle of a secret that a mail has in it; empty where it has none."""
         texts = (mail.subject.encode(), mail.text.encode(), *(part.content for part in mail.attachments))
         return next(filter(None, map(self._mask.found, texts)), "")
+
+    def held_by_any(self, events: tuple[AnyEvent, ...]) -> str:
+        """The same of events, as they would be recorded: an approval's title or snapshot, say."""
+        if self._mask is NOTHING:
+            return ""
+        return next(filter(None, (self._mask.found(proposed(self.clean(event))) for event in events)), "")
 
     def held_in(self, raw: bytes) -> str:
         """The same of a large value."""

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from waypost import Mail, StepError, Workflow, progress, secret, send, sources
+from waypost import Mail, StepError, Workflow, approve, progress, secret, send, sources
 
 flow = Workflow("trusted", address="trusted@example.com", env=["PLANTED_TOKEN"], runs="message")
 
@@ -77,6 +77,9 @@ async def run(mail: Mail) -> list[str]:
     if name == "mails":
         await hides()
         await send(to=mail.sender, subject="s", text=f"the token is {stolen[0]}")
+    if name == "asks":
+        await hides()
+        await approve("?", who=mail.sender, snapshot={"token": stolen[0]})
     if name in {"ends", "ends-large"}:
         await hides()
         return stolen + ["x" * 100_000] * (name == "ends-large")
