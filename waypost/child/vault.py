@@ -17,7 +17,7 @@ from waypost.authoring.errors import SecretRefused
 from waypost.authoring.requests import Send
 from waypost.child.faults import of_run
 from waypost.model.errors import Invalid
-from waypost.model.events import AnyEvent, Fault, RunCompleted, RunFailed, proposed
+from waypost.model.events import AnyEvent, Fault, RunCancelled, RunCompleted, RunFailed, proposed
 from waypost.model.grants import GrantsSnapshot, may_read
 from waypost.model.grants import handle as checked
 from waypost.model.values import ValueNotStorable
@@ -98,13 +98,15 @@ class Vault:
 
     def clean(self, event: AnyEvent) -> AnyEvent:
         """The end of a run without delivered values: a result that has one is none, and the run fails."""
+        if self._mask is NOTHING:
+            return event
         match event:
             case RunCompleted() if event.result.inline is not UNSET and (
                 held := self.held_in(bytes(event.result.inline))
             ):
                 refused = ValueNotStorable("$", _KEPT.format(held))
                 return RunFailed(error=of_run(refused), unread=event.unread)
-            case RunFailed():
+            case RunFailed() | RunCancelled() if isinstance(event.error, Fault):
                 return msgspec.structs.replace(event, error=self.hidden_fault(event.error))
             case _:
                 return event
