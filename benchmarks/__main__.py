@@ -27,6 +27,7 @@ ALL: dict[str, tuple[str, tuple[str, ...]]] = {
     "supervision": ("a crash to resumed, and the stop of many deployments", ("--count", "30")),
     "mail": ("a mail, accepted to completed", ()),
     "why": ("`waypost why` with 1,000 deployments", ()),
+    "top": ("`waypost top` and a scrape with 1,000 deployments, and a count of 10,000 parked runs", ()),
 }
 
 

@@ -27,6 +27,7 @@ QUICK = {
     "sealed": "3",
     "stalls": "1",
     "timers": "70",
+    "top": "40",
     "weight": "32",
     "why": "40",
 }
