@@ -6,7 +6,8 @@ worker gets nobody's exit status but its own children's, and signals mean to it 
 *worker* is what returns from ``enter``. When outer or init ends, however it ends, the kernel ends all that is in the
 namespace; and the outer one ends with the host.
 
-There is no way back: capabilities are gone for good, and setuid programs have no effect.
+There is no way back: capabilities are gone for good, setuid programs have no effect, and no user namespace, in which
+there would be capabilities, can be made (`ipc.filter`).
 """
 
 # By pathlib this would be shorter, and the start of a child 6 ms longer.
@@ -32,6 +33,7 @@ from ipc.syscalls import (
     CLONE_NEWUTS,
     bound_capabilities,
     drop_capabilities,
+    forbid_user_namespaces,
     new_session_keyring,
     unshare,
 )
@@ -135,13 +137,14 @@ def _let_go(kept: int) -> None:
 
 
 def _give_up(uid: int) -> None:
-    """Become the user, where there is one, and lose every capability."""
+    """Become the user, where there is one, and lose every capability, with the one way to get any."""
     bound_capabilities()
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     drop_capabilities()
+    forbid_user_namespaces()
 
 
 def _map(uid: int, gid: int) -> None:

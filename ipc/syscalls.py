@@ -5,6 +5,7 @@ import errno
 import os
 
 from ipc.errors import KernelRefused
+from ipc.filter import program as filter_for
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -35,7 +36,16 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "loongarch64": 219, "ppc64le": 271, "s390x": 280}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 
+_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277, "loongarch64": 277, "ppc64le": 358, "s390x": 348}
+_SET_FILTER, _SPEC_ALLOW = 1, 4
+
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Filters(ctypes.Structure):
+    """struct sock_fprog: how many lines, and where."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_void_p))
 
 
 def _refused(call: str) -> KernelRefused:
@@ -101,6 +111,23 @@ def new_session_keyring() -> None:
     failed = _libc.syscall(ctypes.c_long(number), ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None) < 0
     if failed and ctypes.get_errno() != errno.ENOSYS:
         raise _refused("keyctl")
+
+
+def forbid_user_namespaces() -> None:
+    """Have no user namespace made by this thread or what it starts, for good; after `bound_capabilities`.
+
+    Raises KernelRefused: also where the kernel has no filters, or this machine's numbers aren't known here.
+    """
+    machine = os.uname().machine
+    program, number = filter_for(machine), _SECCOMP.get(machine)
+    if program is None or number is None:
+        raise KernelRefused(f"seccomp on {machine}", 0, "its number isn't known here")
+    lines = ctypes.create_string_buffer(program, len(program))
+    wanted = _Filters(len(program) // 8, ctypes.addressof(lines))
+    # SPEC_ALLOW: it is no guard against what the process itself may guess, and mustn't cost it speed.
+    words = (number, _SET_FILTER, _SPEC_ALLOW)
+    if _libc.syscall(*map(ctypes.c_long, words), ctypes.byref(wanted)):
+        raise _refused("seccomp")
 
 
 def _prctl(option: int, value: int) -> int:

@@ -140,6 +140,27 @@ def test_it_has_no_capability_and_can_not_gain_one(user: int) -> None:
     assert said(run(POWERS, box(user), user=user))[0] == f"{{0}} ['1']\n{(inside,) * 3} {(inside,) * 3}\n"
 
 
+NAMESPACES = """
+import ctypes, os
+libc, tried = ctypes.CDLL(None, use_errno=True), []
+flags, struct = 1 << 28, (ctypes.c_uint64 * 8)(1 << 28)
+for number, arguments in ((272, (flags,)), (56, (flags | 17, 0, 0, 0, 0)), (435, (struct, 64))):
+    if libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) if type(a) is int else a for a in arguments)) == 0:
+        os._exit(0)
+    tried.append(os.strerror(ctypes.get_errno()))
+print(tried)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its calls have these numbers")
+def test_it_makes_no_user_namespace_in_which_it_would_have_every_capability(user: int) -> None:
+    """By none of the three calls that make one; threads and processes are made as ever."""
+    refused, missing = "Operation not permitted", "Function not implemented"
+    assert said(run(NAMESPACES, box(user), user=user))[0] == f"{[refused, refused, missing]}\n"
+    code = "import os, subprocess, threading as t; a=t.Thread(target=os.write, args=(1, b'1\\n')); a.start(); a.join()"
+    assert said(run(f"{code}; subprocess.run(['/bin/echo', '2'])", box(user), user=user))[0] == "1\n2\n"
+
+
 def test_it_sees_what_it_was_given_and_writes_where_it_may(user: int, place: Path) -> None:
     """Folders above what is shown are empty but for it; what is veiled is empty; nothing else can be written."""
     folder = place / "folder"

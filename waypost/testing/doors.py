@@ -47,6 +47,7 @@ DOORS: Final = (
     Door("servers", "servers on 127.0.0.1 (`--no-network` shuts this one, too)", "oooo"),
     Door("keyring", "keys in the keyring of the host's session", "ssoo"),
     Door("kernel", "settings of the kernel, in `/proc/sys`", "ssso"),
+    Door("user_namespace", "every capability, in a user namespace of its own", "ssoo"),
 )
 
 

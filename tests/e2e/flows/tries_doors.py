@@ -22,7 +22,7 @@ from waypost import Mail, Workflow
 flow = Workflow("doors", address="doors@example.com", runs="message")
 
 DOORS: list[Callable[[SimpleNamespace], None]] = []
-KEYCTL, PTRACE_SEIZE = 250, 0x4206
+KEYCTL, PTRACE_SEIZE, CLONE_NEWUSER = 250, 0x4206, 0x10000000
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -202,6 +202,12 @@ def keyring(place: SimpleNamespace) -> None:
 @door
 def kernel(place: SimpleNamespace) -> None:
     os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
+
+
+@door
+def user_namespace(place: SimpleNamespace) -> None:
+    code = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({CLONE_NEWUSER}) != 0)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @flow.step
