@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from actors.dispatch import DispatchActor
 from actors.effects import Ask
@@ -89,6 +91,39 @@ def test_a_mail_that_is_given_up_is_forgotten_with_its_run() -> None:
     assert runs[0] not in marks.working
     assert marks.working[runs[2]] == (3,)
     assert {each for arrivals in marks.working.values() for each in arrivals} == set(range(3, MOST))
+
+
+@settings(max_examples=15, deadline=None)
+@given(deeds=st.lists(st.sampled_from(["mail", "answer", "flush", "end", "crash"]), max_size=30))
+def test_no_mail_is_marked_twice_and_no_leg_is_longer_than_the_whole(deeds: list[str]) -> None:
+    """Whatever is late, and whichever child ends meanwhile."""
+    bench, mails = Watched(), 0
+    bench.up()
+    for deed in deeds:
+        match deed:
+            case "mail":
+                mails += 1
+                bench.mail(mails)
+            case "answer" if bench.requests:
+                bench.answer()
+            case "flush":
+                bench.flush()
+            case "end":
+                bench.paper.submit(RETURNS)
+                bench.stream()
+            case "crash":
+                bench.crash()
+                bench.up()
+            case _:
+                continue
+        assert len(bench.marks.mails) <= mails
+    bench.settle()
+    assert len(bench.timed) <= mails
+    for mark in bench.timed:
+        legs = (mark.claim, mark.consume, mark.events)
+        assert min(legs) >= 0
+        assert sum(legs) <= mark.round_trip
+        assert 1 <= mark.commits <= mark.written
 
 
 def test_what_is_followed_is_bounded() -> None:
