@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from waypost.testing.child_stage import eventually
 from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import Done, verb
 
@@ -45,10 +46,42 @@ MISUSED = (
     (("show", "nobody"), 64, "no deployment here is called"),
 )
 
+HOLDING = """
+import time
+from pathlib import Path
+from waypost import Mail, SecretRefused, Workflow, secret
+
+expenses = Workflow("expenses", address="expenses@example.com")
+
+@expenses.step(secrets=["github"])
+def holds() -> str:
+    length = len(secret("github").reveal())
+    Path({has!r}).touch()
+    while True:
+        try:
+            secret("github")
+        except SecretRefused as refused:
+            return f"{{length}}, then refused"
+        time.sleep(0.02)
+
+@expenses.run
+async def expense(mail: Mail) -> str:
+    return await holds()
+"""
+
 
 def mail(name: str, more: str = "") -> bytes:
     """A mail to the workflow."""
     return f"From: ann@example.com\r\nSubject: x\r\nMessage-ID: <{name}@x>\r\n{more}\r\ntext\r\n".encode()
+
+
+def trusted(folder: Path, data: Path) -> None:
+    """The host has a credential of ten letters."""
+    token, listed = folder / "token", data / "credentials.toml"
+    token.write_text("0123456789")
+    listed.write_text(f'[credentials.github]\nfile = "{token}"\n')
+    for each in (token, listed):
+        each.chmod(0o600)
 
 
 @pytest.fixture(name="place")
@@ -94,10 +127,7 @@ def test_grants_hold_for_a_real_host_from_the_first_mail_to_a_revoke_in_between(
     file, data = tmp_path / "expenses.py", tmp_path / "data"
     file.write_text(WORKFLOW)
     verb("deploy", str(file), data=data)
-    (tmp_path / "token").write_text("0123456789")
-    (tmp_path / "token").chmod(0o600)
-    (data / "credentials.toml").write_text(f'[credentials.github]\nfile = "{tmp_path / "token"}"\n')
-    (data / "credentials.toml").chmod(0o600)
+    trusted(tmp_path, data)
     with HostProcess(file, data=data) as host:
         host.wait_for("not granted: secret github to step size")
         why = host.verb("why", "expenses")
@@ -122,4 +152,25 @@ def test_grants_hold_for_a_real_host_from_the_first_mail_to_a_revoke_in_between(
     granted = verb("deploy", str(file), "--grant", data=data)
     assert (granted.status, "fails" in granted.out) == (0, False)
     assert verb("grants", "show", "expenses", data=data).status == 0
+    assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
+
+
+@pytest.mark.torture
+def test_a_step_that_runs_loses_what_is_revoked_and_its_run_lives_on_also_after_a_kill(tmp_path: Path) -> None:
+    """The child is told at once; and the next child, which is told from the start, doesn't fail what has begun."""
+    file, data, has = tmp_path / "expenses.py", tmp_path / "data", tmp_path / "has"
+    file.write_text(HOLDING.format(has=str(has)))
+    verb("deploy", str(file), "--grant", data=data)
+    trusted(tmp_path, data)
+    options = ("--isolation", "none")
+    with HostProcess(file, data=data, options=options) as host:
+        host.send("expenses@example.com", mail("a"))
+        eventually(has.exists, "the step has read it")
+        host.kill()
+    has.unlink()
+    with HostProcess(file, data=data, options=options) as host:
+        eventually(has.exists, "the step has read it")
+        assert host.verb("grants", "revoke", "expenses", "holds", "--secret", "github").returncode == 0
+        host.wait_for('is done: "10, then refused"')
+        host.wait_for("completed")
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
