@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from actors.credentials import Barred
-from actors.draining import RecycleRequested, StillExecuting
+from actors.draining import RecycleRequested, Rested, StillExecuting
 from actors.effects import Ask, ToKeeper, ToSupervisor
 from actors.exits import ExitCounted
 from actors.logic.dispatch import Open, State, Unopened, advance
@@ -56,6 +56,8 @@ class Bench:
         self.counted: list[ExitCounted] = []
         self.draining: list[StillExecuting] = []
         """What the supervisor was told."""
+        self.rested: list[int | None] = []
+        """What it has said of whether all is at rest."""
         self.recycles: list[RecycleRequested] = []
         """What it was asked for."""
         self.wanted: list[ToKeeper] = []
@@ -66,7 +68,7 @@ class Bench:
         self._published: list[Any] = []
         self.tell(self.paper.snapshot())
 
-    def tell(self, message: Any) -> None:
+    def tell(self, message: Any) -> None:  # noqa: C901 - one line per effect
         """One message, and its effects sorted."""
         following = advance(self.state, message, self.now)
         self.state = following.state
@@ -82,6 +84,8 @@ class Bench:
                     self.counted.append(counted)
                 case ToSupervisor(StillExecuting() as told):
                     self.draining.append(told)
+                case ToSupervisor(Rested(position=position)):
+                    self.rested.append(position)
                 case ToSupervisor(Barred(why=why)):
                     self.barred.append(why)
                 case ToKeeper():

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from actors.draining import Quiesce
+from actors.draining import Doze, Quiesce
 from actors.logic.dispatch import Open, advance
 from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Gone, Live, Opening
 from actors.messages import GenerationDown, GenerationUp, Woken
@@ -230,6 +230,7 @@ CHILD_MESSAGES: dict[str, Make] = {
     **COMING,
     "GenerationDown, expected": _always(GenerationDown(Generation(9), unexpected=False)),
     "Quiesce": _always(Quiesce(Generation(2))),
+    "Doze": _always(Doze(Generation(2))),
     "the run parks": committed(ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3)),
     "the exit is counted": _counted(Done(0, ())),
     "counting is refused": _counted(Refused("generation", ".")),
