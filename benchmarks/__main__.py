@@ -26,6 +26,7 @@ ALL: dict[str, tuple[str, tuple[str, ...]]] = {
     "processes": ("start, memory, the command line", ()),
     "supervision": ("a crash to resumed, and the stop of many deployments", ("--count", "30")),
     "mail": ("a mail, accepted to completed", ()),
+    "dormancy": ("a start, memory and a mail with many that sleep", ("--count", "200", "--burst", "100")),
     "why": ("`waypost why` with 1,000 deployments", ()),
     "top": ("`waypost top` and a scrape with 1,000 deployments, and a count of 10,000 parked runs", ()),
 }
