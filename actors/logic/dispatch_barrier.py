@@ -31,6 +31,9 @@ from waypost.model.ids import Generation
 CREDENTIAL_MISSING = "CredentialMissing"
 GRANTS_UNREADABLE = "GrantsUnreadable"
 """Types of the errors with which a run fails here."""
+PATIENCE = 60.0
+"""Seconds that the keeper has to answer; a command of an operator's has ten."""
+UNANSWERED = f"who keeps credentials hasn't answered within {PATIENCE:g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,11 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Assembling:
-    """The keeper was asked; ``tries``: how often it failed before."""
+    """The keeper was asked; ``tries``: how often it failed before. ``token``: of the wake-up at which that is over."""
 
     correlation: int
     tries: int = 0
+    token: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +150,14 @@ def again(turn: Turn) -> None:
 
 def woken(token: int, turn: Turn) -> bool:
     """Whether this wake-up was for the gate."""
-    gate = turn.barrier.gate
-    if not isinstance(gate, Deferred | TurnedAway) or gate.token != token:
-        return False
-    _assemble(turn, gate.tries)
-    return True
+    match turn.barrier.gate:
+        case Assembling(correlation, token=mine) if mine == token:
+            return answered(NotAssembled(correlation, passing=True, why=UNANSWERED), turn)
+        case Deferred(mine, tries) | TurnedAway(mine, tries) if mine == token:
+            _assemble(turn, tries)
+            return True
+        case _:
+            return False
 
 
 # --- what follows ---------------------------------------------------------------------------------------------------
@@ -188,9 +195,11 @@ def _assemble(turn: Turn, tries: int = 0) -> None:
     if not turn.desk.keeper:
         _stand(Clear(), turn)
         return
-    turn.counter += 1
-    turn.effects.append(ToKeeper(turn.counter, readable(turn.barrier.granted.taken, turn.desk.steps)))
-    _stand(Assembling(turn.counter, tries), turn)
+    correlation, token = turn.counter + 1, turn.counter + 2
+    turn.counter = token
+    turn.effects.append(ToKeeper(correlation, readable(turn.barrier.granted.taken, turn.desk.steps)))
+    turn.effects.append(WakeAt(Woken(token), mono=turn.now.mono + PATIENCE))
+    _stand(Assembling(correlation, tries, token), turn)
 
 
 def _stand(gate: Gate, turn: Turn) -> None:

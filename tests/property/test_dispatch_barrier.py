@@ -65,7 +65,7 @@ class Watch:
                 bench.answer()
             case "yes" | "late yes" | "passing" | "lasting" if bench.wanted:
                 self._keeper(action)
-            case "wake" if isinstance(at := gate(bench), Deferred | TurnedAway):
+            case "wake" if isinstance(at := gate(bench), Assembling | Deferred | TurnedAway):
                 (wake,) = (each for each in bench.wakes if each.message.token == at.token)
                 bench.tell(wake.message)
             case _:

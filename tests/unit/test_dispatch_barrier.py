@@ -6,7 +6,15 @@ import pytest
 
 from actors.credentials import AskAgain, Assembled, Barred, NotAssembled
 from actors.logic.dispatch import Open
-from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, TurnedAway
+from actors.logic.dispatch_barrier import (
+    PATIENCE,
+    UNANSWERED,
+    Assembling,
+    Clear,
+    Closed,
+    Deferred,
+    TurnedAway,
+)
 from actors.logic.dispatch_turn import Desk
 from actors.logic.supervisor_why import sentence
 from actors.messages import GenerationDown
@@ -332,3 +340,19 @@ def test_why_nothing_runs_is_a_sentence_with_the_command_that_helps() -> None:
         said = sentence(SETUP, replace(RUNNING, books=books))
         check(said)
         assert (said.command, said.since) == (line, "1970-01-01T00:00:00.001Z")
+
+
+def test_a_keeper_that_never_answers_is_asked_again_and_said() -> None:
+    """It may have died over the question: nobody waits for ever without `why` knowing."""
+    bench = kept()
+    bench.up()
+    bench.mail()
+    wake = bench.wakes[-1]
+    assert wake.mono == bench.now.mono + PATIENCE
+    bench.tell(wake.message)
+    assert isinstance(gate(bench), Deferred)
+    assert bench.barred == [UNANSWERED]
+    bench.tell(bench.wakes[-1].message)
+    keeper(bench)
+    bench.settle()
+    assert len(bench.paper.log(RUN)) == 1

@@ -68,7 +68,7 @@ def _lasting(state: Open) -> Any:
 
 def _woken(state: Open) -> Any:
     at = state.barrier.gate
-    return Woken(at.token) if isinstance(at, Deferred | TurnedAway) else NOTHING
+    return Woken(at.token) if isinstance(at, Assembling | Deferred | TurnedAway) else NOTHING
 
 
 GATE_MESSAGES: dict[str, Make] = {
