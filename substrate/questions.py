@@ -55,20 +55,6 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, is_sha256, run_ordinal
 from waypost.model.queue import Entry
 
-READING = (
-    ReadGrants,
-    ReadSchedules,
-    ReadLog,
-    ReadBlob,
-    ReadRuns,
-    ReadDeadlines,
-    ReadHold,
-    ReadRejected,
-    ReadApprovals,
-    ReadLive,
-    ReadCensus,
-)
-"""Questions that are answered at once, from what is visible."""
 _BRINGING = re.compile(rb'\{"seq":[0-9]+,"type":"(?:RunStarted|SignalReceived)"').match
 Value: TypeAlias = (
     InForce

@@ -364,3 +364,17 @@ Question: TypeAlias = (
     | ReadLive
     | ReadCensus
 )
+READING = (
+    ReadGrants,
+    ReadSchedules,
+    ReadLog,
+    ReadBlob,
+    ReadRuns,
+    ReadDeadlines,
+    ReadHold,
+    ReadRejected,
+    ReadApprovals,
+    ReadLive,
+    ReadCensus,
+)
+"""Questions that are answered at once, from what is visible."""

@@ -48,7 +48,7 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Context, Hold, Settled
 from substrate.operations.sealing import seal_run
-from substrate.questions import READING
+from substrate.requests import READING
 from substrate.resting import rest
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner

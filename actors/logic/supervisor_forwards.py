@@ -46,7 +46,7 @@ from actors.logic.supervisor_states import (
     Unmanned,
 )
 from substrate.messages import Done, Outcome, Refused, ResetDeployment, Result, ResumeDeployment
-from substrate.questions import READING
+from substrate.requests import READING
 from waypost.acting import Next, Reply, Tell
 from waypost.model.times import Now
 

@@ -31,7 +31,15 @@ QUICK = {
     "weight": "32",
     "why": "40",
 }
-SLOW = {"append": "20", "dormancy": "3", "mail": "2", "many_runs": "65", "opening": "200", "processes": "1", "supervision": "2"}
+SLOW = {
+    "append": "20",
+    "dormancy": "3",
+    "mail": "2",
+    "many_runs": "65",
+    "opening": "200",
+    "processes": "1",
+    "supervision": "2",
+}
 """They start hosts, or write some hundred times as a warm-up."""
 
 

@@ -44,7 +44,7 @@ from substrate.messages import (
     Unpause,
     Withheld,
 )
-from substrate.questions import READING
+from substrate.requests import READING
 from waypost.acting import Ref
 from waypost.host.answers import (
     Answered,
