@@ -101,3 +101,46 @@ def test_a_body_in_a_thread_is_told(told: bool, said: bytes) -> None:  # noqa: F
 def test_a_step_in_a_plain_process_is_never_cancelled() -> None:
     """As in a test of it."""
     assert cancelled() is False
+
+
+@flow.step
+def says(what: str) -> str:
+    """Ends at once."""
+    return what
+
+
+def no_thread(_: threading.Thread) -> None:
+    """What Python says where the system is at a limit of threads."""
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_step_waits_for_a_thread_where_no_other_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A neighbour that is at a limit of processes must not end the child of all: the one thread there is does it."""
+    place, begun, go = Place(), threading.Event(), threading.Event()
+    place.start(works, begun, go)
+    assert begun.wait(PATIENCE)
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", no_thread)
+        place.start(says, "later")
+    go.set()
+    assert place.end() == fx.Completed(b'"went on"')
+    assert place.end() == fx.Completed(b'"later"')
+    place.bodies.close()
+
+
+@pytest.mark.parametrize("step", [says, waits])
+def test_a_step_fails_where_there_is_no_thread_at_all_and_is_not_done_later(
+    step: Step[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error says why, once; the next one has a thread again, and what has failed isn't run by it."""
+    place = Place()
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", no_thread)
+        place.start(step, "never")
+    end = place.end()
+    assert isinstance(end, fx.Errored)
+    assert end.fault.message == "can't start new thread"
+    place.start(says, "now")
+    assert place.end() == fx.Completed(b'"now"')
+    assert place.mailbox.empty()
+    place.bodies.close()

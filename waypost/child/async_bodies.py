@@ -11,11 +11,16 @@ class AsyncBodies:
     """The loop and its thread; both begin with the object."""
 
     def __init__(self) -> None:
+        """Raises RuntimeError where no thread can be had, OSError where no descriptor can."""
         self._loop = asyncio.new_event_loop()
         # asyncio keeps no task alive; touched by the loop's thread alone.
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
         self._thread = threading.Thread(target=self._turn, name="waypost-async-steps", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._loop.close()
+            raise
 
     def start(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context, name: Hashable) -> None:
         """Run a coroutine, made in the loop's thread, in a context. It must not raise."""

@@ -1,10 +1,12 @@
 """Where step bodies run: ``def`` steps in a pool of threads, ``async def`` steps on an ordinary event loop.
 
 A body starts when it is asked for and says exactly once how it ended, whatever it raises. Both places come to be with
-the first step that needs them.
+the first step that needs them. Where the system has no thread to spare, a body waits for one that the pool has; where
+that has none, the try fails, and no other step is touched.
 """
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from waypost.child.async_bodies import AsyncBodies
 
 THREADS = 64
-"""``def`` steps of one child that run at once; further ones wait for a thread."""
+"""``def`` steps of one child that run at once, where the system has as many threads; further ones wait for one."""
 
 
 class Bodies:
@@ -54,10 +56,16 @@ class Bodies:
             vault.sources,
         )
         context.run(enter, scope)
-        if body.step.request.spec.asynchronous:
-            self._on_loop().start(self._made(run, body, recall), context, name)
-        else:
-            self._in_pool().submit(context.run, self._call, run, body, recall)
+        try:
+            if body.step.request.spec.asynchronous:
+                self._on_loop().start(self._made(run, body, recall), context, name)
+            else:
+                self._in_pool(context.run, self._call, run, body, recall)
+        except (
+            RuntimeError,
+            OSError,
+        ) as error:  # no thread, or no descriptor for a loop: of a limit, or of the machine
+            self._mailbox.put(BodyEnded(run, body.step, self._errored(error, body.step.request)))
 
     def call_off(self, run: RunId, call: CallId) -> None:
         """The run is being cancelled: an ``async def`` body is cancelled, a ``def`` one is told (``cancelled()``)."""
@@ -80,12 +88,21 @@ class Bodies:
 
     # --- def -------------------------------------------------------------------------------------------------------
 
-    def _in_pool(self) -> "ThreadPoolExecutor":
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # as late as asyncio below, for the same reason
+    def _in_pool(self, work: Callable[..., object], *arguments: object) -> None:
+        """Have it done by a thread; by the next one that is free where no other can be had. Raises RuntimeError."""
+        if self._pool is not None:
+            with suppress(RuntimeError):  # it is in the queue all the same, and who has a pool has a thread
+                self._pool.submit(work, *arguments)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # as late as asyncio below, for the same reason
 
-            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="waypost-step")
-        return self._pool
+        pool = ThreadPoolExecutor(THREADS, thread_name_prefix="waypost-step")
+        try:
+            pool.submit(work, *arguments)
+        except RuntimeError:
+            pool.shutdown(wait=False, cancel_futures=True)  # nothing is done of which is said that it can't be
+            raise
+        self._pool = pool
 
     def _call(self, run: RunId, body: Body, recall: Recall) -> None:
         request = body.step.request
