@@ -36,6 +36,8 @@ asking = Workflow("asking", address="asking@example.com", mail_to=["boss@example
 def size(mail: Mail) -> int:
     if mail.subject == "bad":
         raise ValueError("bad")
+    if mail.subject == "wide":
+        raise ValueError("\N{CJK UNIFIED IDEOGRAPH-6F22}" * 90 + " \x1b[2J\x9b2J and " * 9)
     return len(mail.text)
 
 
@@ -250,6 +252,18 @@ def followed(host: HostProcess) -> None:
     said = verb("tail", failed, "--json", data=host.data)
     assert said.status == Exit.REFUSED
     assert json.loads(said.out.splitlines()[-1])["event"]["type"] == "RunFailed"
+
+
+@pytest.mark.torture
+def test_at_a_terminal_what_is_told_fits_and_does_not_steer_it(host: HostProcess) -> None:
+    """A fault's text is a stranger's, and may be as long and as wide as it likes."""
+    run = host.send("asking@example.com", mail("wide"))
+    told = Terminal("tail", run, "--data", str(host.data))
+    assert told.end() == Exit.REFUSED
+    lines = told.said.split("\r\n")
+    assert all(width(line) <= 80 and line.isprintable() for line in lines)
+    assert sum(line.count("\N{CJK UNIFIED IDEOGRAPH-6F22}") for line in lines) >= 90
+    assert any(line.startswith(" " * 10) for line in lines)
 
 
 @pytest.mark.torture

@@ -144,7 +144,7 @@ async def play(seed: int, kept: int) -> None:
     assert not world.follower.is_alive()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), kept=st.sampled_from([0, 2, 1000]))
 def test_a_follower_is_sent_each_event_once_and_in_order(seed: int, kept: int) -> None:
     """However many are kept for him; the others come from the logs."""

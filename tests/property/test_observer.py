@@ -111,7 +111,7 @@ class World:
                 self.wake()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_counted_is_what_there_is_once_nothing_happens_any_more(seed: int) -> None:
     """Whichever news came while it counted, and whoever it asked is gone."""

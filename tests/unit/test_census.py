@@ -33,7 +33,7 @@ def looked(desk: Desk) -> Census:
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(deeds=st.lists(st.sampled_from(["run", "wait", "time", "pause", "end", "settle", "mail"]), max_size=20))
 def test_a_census_counts_what_there_is_wherever_it_is_known(deeds: list[str]) -> None:
     """A run is in the index, in memory, or in both in different states; it is counted once, as it is now."""
