@@ -7,13 +7,21 @@ import pykka
 import pytest
 
 from actors.draining import Depart, GiveWay
+from actors.messages import Describe, Forward
 from substrate.folder import Folder
+from substrate.messages import Done, ReadRuns, ReadSealed, Refused
 from waypost.model.limits import Limits
+from waypost.shell import request
 from waypost.testing.child_stage import eventually
-from waypost.testing.deployment import PATIENCE, SERVE, Deployment, by_count
+from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment
 from waypost.testing.scripted_child import scripted
 
 SLEEPY = Limits(backoff_first=0.02, kill_grace=0.2, idle=0.05)
+UNGRATEFUL = (
+    "import os, signal\nfrom ipc.messages import Shutdown\n"
+    f"{READY}while not isinstance(child.hear(), Shutdown): pass\nos.kill(os.getpid(), signal.SIGSEGV)\n"
+)
+"""A child that crashes as soon as it is asked to leave."""
 
 
 @pytest.fixture
@@ -24,11 +32,10 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
     deployment.close()
 
 
-def crew(deployment: Deployment) -> set[str]:
-    """Who is alive beside the listeners and the clock."""
-    alive = (ref for ref in pykka.ActorRegistry.get_all() if ref.is_alive())
-    names = {getattr(ref._actor_weakref(), "name", "") for ref in alive}  # noqa: SLF001 - pykka's only way to the actor
-    return {name for name in names if name.startswith("orders/")}
+def crew() -> set[str]:
+    """Who is alive of the deployment."""
+    alive = (ref._actor_weakref() for ref in pykka.ActorRegistry.get_all() if ref.is_alive())
+    return {name for name in (getattr(actor, "name", "") for actor in alive) if name.startswith("orders/")}
 
 
 def test_what_has_nothing_to_do_sleeps_without_a_process_a_journal_or_anybody(deployment: Deployment) -> None:
@@ -39,6 +46,37 @@ def test_what_has_nothing_to_do_sleeps_without_a_process_a_journal_or_anybody(de
     deployment.until("dormant")
     assert not deployment.wires.pids
     assert Folder(str(deployment.data.repo("orders"))).journal_numbers() == ()
-    assert crew(deployment) == {"orders/supervisor"}
+    assert crew() == {"orders/supervisor"}
+    asleep = request(supervisor, Forward(ReadRuns()), timeout=PATIENCE)
+    assert isinstance(asleep, Refused)
+    assert asleep.code == "asleep"
     supervisor.tell(Depart())
-    eventually(lambda: not crew(deployment), "nobody is left")
+    eventually(lambda: not crew(), "nobody is left")
+
+
+@pytest.mark.parametrize("moment", ["dozing", "dormant"])
+def test_a_mail_at_any_moment_is_accepted_and_wakes_it(deployment: Deployment, moment: str) -> None:
+    """Wherever on its way down that meets it: durable, and a child comes for it."""
+    deployment.start(scripted(SERVE), limits=SLEEPY)
+    before = deployment.until(moment).generation
+    assert deployment.enqueue(1).arrival == 1
+    assert deployment.until("running").generation == before + 1
+    assert request(deployment.supervisors[-1], Describe(), timeout=PATIENCE).exited is None
+
+
+@pytest.mark.torture
+def test_a_child_that_crashes_when_it_is_asked_to_leave_is_no_crash(deployment: Deployment) -> None:
+    """It was to end, and nothing was lost: however often, the deployment isn't latched."""
+    supervisor = deployment.start(scripted(UNGRATEFUL), limits=SLEEPY)
+    for _ in range(4):  # three crashes would latch it
+        assert deployment.until("dormant").exited is None
+        assert isinstance(request(supervisor, Forward(ReadSealed()), timeout=PATIENCE), Done)
+    assert deployment.until("running").generation == 5
+
+
+def test_whoever_has_to_give_way_sleeps_without_its_idle_time(deployment: Deployment) -> None:
+    """Others wait for its place."""
+    supervisor = deployment.start(scripted(SERVE), limits=Limits(idle=600.0))
+    deployment.until("running")
+    supervisor.tell(GiveWay())
+    deployment.until("dormant")
