@@ -178,6 +178,16 @@ def test_what_was_counted_of_a_deployment_that_sleeps_holds_if_nothing_has_chang
     assert (forgotten.census, forgotten.standing) == (None, Unasked())
 
 
+def test_a_count_that_was_refused_is_no_count() -> None:
+    """It falls asleep while it is asked: what is known is what was, and that isn't told as what is."""
+    world = world_of_one()
+    world.mono = 5.0
+    world.tell(Turned(NAMES[0]))
+    world.tell(Outcome(world.questions.popleft().correlation, Withheld("it sleeps")))
+    world.tell(StateChanged(description(NAMES[0], "dormant", 8)))
+    assert world.state.deployments[NAMES[0]].census is None
+
+
 def world_of_one() -> World:
     """A repository that was counted."""
     world = World(Random(0))

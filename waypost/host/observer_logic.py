@@ -60,7 +60,7 @@ ObserverMessage: TypeAlias = Question | Mark | StateChanged | Asking | Turned | 
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Nobody is there who could be asked."""
+    """Nobody is there who could be asked, or who was had no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,9 @@ def _changed(state: State, name: Deployment, now: Now) -> Next[State]:
             return _wake(state, name, at + state.pause)
         case Counting(correlation):
             return Next(_with(state, name, replace(one, standing=Outdated(correlation))))
-        case Unasked() | Due() | Outdated():
+        case Unasked():
+            return _ask(state, name, now)
+        case Due() | Outdated():
             return Next(state)
         case _:
             assert_never(one.standing)
@@ -244,10 +246,10 @@ def _counted(state: State, outcome: Outcome, now: Now) -> Next[State]:
         return Next(state)  # of a supervisor that is gone
     state = replace(state, asked={each: whose for each, whose in state.asked.items() if each != outcome.correlation})
     one = _of(state, name)
-    if isinstance(outcome.result, Done):
-        one = replace(one, census=outcome.result.value)
-    after = _with(state, name, replace(one, standing=Counted(now.mono)))
-    # One that couldn't be had is had when something changes: the deployment is being stopped, or is made anew.
+    if not isinstance(outcome.result, Done):
+        # It falls asleep, is being stopped or made anew: who comes then says where it is, and it is counted.
+        return Next(_with(state, name, replace(one, standing=Unasked())))
+    after = _with(state, name, replace(one, census=outcome.result.value, standing=Counted(now.mono)))
     return _wake(after, name, now.mono + state.pause) if isinstance(one.standing, Outdated) else Next(after)
 
 
