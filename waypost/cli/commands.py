@@ -4,8 +4,11 @@ from typing import Annotated, Optional
 
 import typer
 
+from waypost.cli.verbs import Verbs
+
 app = typer.Typer(
     name="waypost",
+    cls=Verbs,
     help="A durable host for long-lived workflows: mail in, every step a signed git commit.",
     rich_markup_mode=None,
     add_completion=False,
@@ -21,7 +24,7 @@ Data = Annotated[
     Optional[str],  # noqa: UP045 - see above
     typer.Option("--data", metavar="DIR", help="The data directory; else $WAYPOST_DATA, else the nearest .waypost."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer with one line of JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs: a line of JSON for each answer.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or the beginning of it, such as run_3.")]
 Deployment = Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="A deployment's name.")]
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="A mail on hold, as the list names it: expenses/3, or 3.")]
