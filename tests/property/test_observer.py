@@ -207,6 +207,7 @@ def test_marks_are_added_up() -> None:
         "enqueue": 1, "claim": 2, "consume": 2, "events": 2, "round_trip": 2,
     }  # fmt: skip
     assert (state.mails, state.written, state.commits, state.clock_jumps) == (2, 8, 6, 1)
+    assert (state.ahead, state.beside) == (2, 2)
     flushed = state.deployments[NAMES[0]]
     assert flushed.flushes.count == 2
     assert 0.002 < (flushed.flush_p99 or 0) <= 0.005

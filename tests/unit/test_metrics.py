@@ -50,6 +50,8 @@ STATE = State(
     mails=7,
     written=28,
     commits=21,
+    ahead=14,
+    beside=9,
     clock_jumps=1,
 )
 
@@ -118,6 +120,7 @@ def test_the_samples_are_what_is_known() -> None:
     assert value(families, "waypost_mails_rejected_total", **of) == 2
     assert value(families, "waypost_next_deadline_timestamp_seconds", **of) == NOW.wall / 1000 + 60
     assert value(families, "waypost_mail_events_total") == 28
+    assert (value(families, "waypost_mail_queue_total"), value(families, "waypost_mail_runs_total")) == (14, 9)
     assert value(families, "waypost_marks_dropped_total") == 6
     assert value(families, "waypost_clock_jumps_total") == 1
     assert value(families, "process_open_fds") > 2

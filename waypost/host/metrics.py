@@ -121,6 +121,8 @@ def _added_up(state: State) -> Iterator[Metric]:
     yield _total("waypost_mails_served", "Mails that were followed to what they caused.", state.mails)
     yield _total("waypost_mail_events", "Events that runs wrote for these.", state.written)
     yield _total("waypost_mail_commits", "Commits that these were in.", state.commits)
+    yield _total("waypost_mail_queue", "Mails that waited when these were claimed, added up.", state.ahead)
+    yield _total("waypost_mail_runs", "Runs at work when these were claimed, added up.", state.beside)
     yield _total("waypost_clock_jumps", "Times that the wall clock was set, or the machine slept.", state.clock_jumps)
 
 

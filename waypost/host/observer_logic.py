@@ -135,6 +135,9 @@ class State:
     """That were followed from their claim to what they caused."""
     written: int = 0
     commits: int = 0
+    ahead: int = 0
+    """Mails that waited, and (``beside``) runs that were at work or had mail, when each of those was claimed."""
+    beside: int = 0
     clock_jumps: int = 0
     last: int = 0
     """The last correlation that was given out."""
@@ -182,6 +185,8 @@ def _timed(state: State, mark: Timed) -> State:
         mails=state.mails + 1,
         written=state.written + mark.written,
         commits=state.commits + mark.commits,
+        ahead=state.ahead + mark.mails,
+        beside=state.beside + mark.runs,
     )
 
 
