@@ -1,7 +1,8 @@
-"""What a commit really changes: the difference between the tree before and after it.
+"""What a commit really changes: the difference between the tree before and after it, and the tree after it.
 
-Pure over the visible tree. The flush hash is made of this and not of what was asked for, so that anyone with a clone
-gets the same from two trees: a file that is put as it already is takes no part, a directory that goes is each file.
+``difference`` is pure over the visible tree, ``applied`` makes it so. The flush hash is made of what changes and not of
+what was asked for, so that anyone with a clone gets the same from two trees: a file that is put as it already is takes
+no part, a directory that goes is each file.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,8 +10,12 @@ from collections.abc import Collection, Mapping
 from substrate import layout
 from substrate.errors import BadPath
 from substrate.flush import Changes
+from substrate.journal import Journal
 from substrate.objects import Kind, check_path, object_id
 from substrate.trees import Trees
+
+_BLOB = Kind.BLOB
+"""Looked up once: on the class it costs as much as a checksum."""
 
 
 def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]) -> Changes:
@@ -24,7 +29,7 @@ def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]
     for path, data in puts.items():
         check_path(path)
         old = trees.check(path)
-        if old is not None and old == object_id(Kind.BLOB, data):
+        if old is not None and old == object_id(_BLOB, data):
             changes.pop(path, None)
         else:
             changes[path] = data
@@ -34,6 +39,27 @@ def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]
                 if above in puts:
                     raise BadPath(above, "the same commit puts a file where a directory must be")
     return changes
+
+
+def applied(
+    trees: Trees, journal: Journal, puts: Mapping[str, bytes], deletes: Collection[str], changes: Changes
+) -> bytes:
+    """Make a commit's changes in the visible tree, with its objects in the journal; the new root's id."""
+    # What only moves is an object already, perhaps in a pack: it is named again, not stored again.
+    moving: set[bytes | None] = set()
+    for path in deletes:
+        if path.endswith("/"):
+            moving.update(trees.blob(file) for file in changes if file.startswith(path))
+            trees.remove_directory(path[:-1])
+        elif path not in puts:
+            moving.add(trees.remove(path))
+    for path, data in puts.items():
+        if path in changes or deletes:
+            compress = path.endswith(".jsonl")  # then it may be long, and nothing that moves is
+            moved = object_id(_BLOB, data) if moving and not compress else b""
+            oid = moved if moved in moving else journal.add(_BLOB, data, compress=compress)
+            trees.put(path, oid)
+    return trees.write(journal)
 
 
 def _gone(trees: Trees, path: str) -> list[str]:

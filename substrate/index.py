@@ -66,7 +66,8 @@ class Index:
         Raises Damaged where something can't be read, naming the file.
         """
         self._tree, self.address = tree, address
-        self.read, self.entries = tree.read, tree.entries  # no hop on the way of every append
+        # No hop on the way of every append.
+        self.read, self.entries, self.several = tree.read, tree.entries, tree.several
         self.directory_id, self.directory = tree.directory_id, tree.directory
         self.threads = Threads(derived)
         self.queue: dict[int, Item] = {}

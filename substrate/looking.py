@@ -4,6 +4,7 @@ Nothing is changed. Where the journals can't be read as recovery would read them
 looked at, and why is said beside it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +65,10 @@ class Seen:
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory; empty where there is none."""
         return self.trees.names(path)
+
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory."""
+        return [self.read(f"{directory}/{name}") for name in names]
 
 
 def seen(objects: Objects, tree: bytes) -> Seen:

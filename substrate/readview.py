@@ -7,7 +7,7 @@ then they are read by the rules of recovery and laid over the packs in memory (s
 import contextlib
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from substrate import plain, state
@@ -86,6 +86,10 @@ class ReadView:
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory (``""`` is the root); empty where there is none."""
         return self._trees.names(path)
+
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory."""
+        return [self.read(f"{directory}/{name}") for name in names]
 
     def directory_id(self, path: str) -> str:
         """The id of a directory's tree, 40 hex digits; empty where there is none."""

@@ -18,6 +18,8 @@ from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, is_run_id, run_ordinal
 
+_MISSING = "the file is missing"
+
 
 class Tree(Protocol):
     """A repository's files at one moment."""
@@ -28,6 +30,10 @@ class Tree(Protocol):
 
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory; empty where there is none."""
+        ...
+
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory, each as ``read`` has it: a tail is read with each fold, so with many an append."""
         ...
 
 
@@ -128,8 +134,15 @@ def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
 
 def tail(tree: Tree, run: RunId, known: Known) -> list[tuple[str, bytes]]:
     """The events that lie in files of their own, as (path, bytes), oldest first."""
-    paths = [layout.event_path(run, seq) for seq in range(known.folded + 1, known.seq + 1)]
-    return [(path, stored(tree, path)) for path in paths]
+    directory = layout.events_dir(run)
+    names = [f"{seq:010d}.json" for seq in range(known.folded + 1, known.seq + 1)]  # layout.event_path
+    found: list[tuple[str, bytes]] = []
+    for name, data in zip(names, tree.several(directory, names), strict=True):
+        path = f"{directory}/{name}"
+        if data is None:
+            raise Damaged(path, _MISSING)
+        found.append((path, data))
+    return found
 
 
 def folded_events(tree: Tree, run: RunId) -> int:
@@ -141,7 +154,7 @@ def stored(tree: Tree, path: str) -> bytes:
     """The bytes of a file that must be there. Raises Damaged."""
     data = tree.read(path)
     if data is None:
-        raise Damaged(path, "the file is missing")
+        raise Damaged(path, _MISSING)
     return data
 
 

@@ -11,7 +11,7 @@ present flush, and libgit2's cache of 4 MB for the whole process.
 import errno
 import functools
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -20,24 +20,24 @@ from types import TracebackType
 import msgspec
 
 from substrate import layout
-from substrate.difference import difference
+from substrate.difference import applied, difference
 from substrate.disk import Disk
 from substrate.epoch import Noted
 from substrate.errors import Broken, FlushFailed, NotARepository
-from substrate.flush import Changes, FlushHash, Trailer, head_message
+from substrate.flush import FlushHash, Trailer, head_message
 from substrate.folder import Folder
 from substrate.heads import Heads
 from substrate.journals import Journals
 from substrate.keys import SigningKey
 from substrate.merge import Merger
-from substrate.objects import EMPTY_TREE, Kind, check_identity, check_subject, object_id, parse_commit, seconds
+from substrate.objects import EMPTY_TREE, Kind, check_identity, check_subject, parse_commit, seconds
 from substrate.opening import Recovered, read_format, recover
 from substrate.sealed import SealedObjects
 from substrate.signers import Verifier
 from substrate.trees import Trees
 from waypost.model.limits import DEFAULT, Limits
 
-_BLOB, _COMMIT = Kind.BLOB, Kind.COMMIT
+_COMMIT = Kind.COMMIT
 """Looked up once: on the class it costs as much as a checksum."""
 _CREATOR = "supervisor <supervisor@deployment.waypost>"
 
@@ -216,6 +216,15 @@ class Store:
         data = self._journals.blob(oid)
         return self._objects.file(path, oid) if data is None else data
 
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory, each as ``read`` has it. Raises Damaged."""
+        self._check()
+        blob, file = self._journals.blob, self._objects.file
+        return [
+            None if oid is None else file(f"{directory}/{name}", oid) if (data := blob(oid)) is None else data
+            for name, oid in zip(names, self._trees.blobs(directory, names), strict=True)
+        ]
+
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory (``""`` is the root) as of the last commit; empty where there is none."""
         self._check()
@@ -249,7 +258,7 @@ class Store:
         who, line = self._identity(author), check_subject(subject)
         changes = difference(self._trees, puts, deletes)
         with self._writing:
-            tree = self._apply(puts, deletes, changes)
+            tree = applied(self._trees, self._journals.current, puts, deletes, changes)
             if self._draft is not None:
                 # A commit is followed by this one, so it isn't the flush's last: no trailer, no signature.
                 draft = self._draft
@@ -341,24 +350,6 @@ class Store:
         self._merger.step()
 
     # --- inside ---
-
-    def _apply(self, puts: Mapping[str, bytes], deletes: Collection[str], changes: Changes) -> bytes:
-        journal = self._journals.current
-        # What only moves is an object already, perhaps in a pack: it is named again, not stored again.
-        moving: set[bytes | None] = set()
-        for path in deletes:
-            if path.endswith("/"):
-                moving.update(self._trees.blob(file) for file in changes if file.startswith(path))
-                self._trees.remove_directory(path[:-1])
-            elif path not in puts:
-                moving.add(self._trees.remove(path))
-        for path, data in puts.items():
-            if path in changes or deletes:
-                compress = path.endswith(".jsonl")  # then it may be long, and nothing that moves is
-                moved = object_id(_BLOB, data) if moving and not compress else b""
-                oid = moved if moved in moving else journal.add(_BLOB, data, compress=compress)
-                self._trees.put(path, oid)
-        return self._trees.write(journal)
 
     def _check(self) -> None:
         if self._broken is not None:

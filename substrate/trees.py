@@ -8,7 +8,7 @@ the cost of a write follows its depth, never the history.
 
 import functools
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -98,6 +98,14 @@ class Trees:
         above, _, name = path.rpartition("/")
         node = self._find(above)
         return None if node is None else node.oid(name.encode())
+
+    def blobs(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """The ids of files in one directory, in the order of these names; None for one that isn't there."""
+        node = self._find(directory)
+        if node is None:
+            return [None] * len(names)
+        lines = dict(zip(node.keys, node.lines, strict=True))
+        return [None if (line := lines.get(name.encode())) is None else line[-20:] for name in names]
 
     def directory(self, path: str) -> bytes | None:
         """The id of a directory's tree as of the last ``write``; None where no directory is."""

@@ -6,7 +6,7 @@ the queue's keys are carried along.
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from substrate import layout, runlog
@@ -85,6 +85,10 @@ class Walk:
     def entries(self, path: str) -> tuple[str, ...]:
         """The names in a directory. Raises Damaged."""
         return self._before.entries(path)
+
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory."""
+        return [self.read(f"{directory}/{name}") for name in names]
 
     def known(self, run: RunId) -> Known:
         """A run's fold. Raises Damaged."""

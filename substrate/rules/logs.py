@@ -139,11 +139,15 @@ def _segments(before: Before, known: Known, part: OfRun, run: RunId, found: list
         if first != folded + 1 or len(lines) != layout.FAN + 1 or lines.pop():
             found.append(broken("tail", path, f"{len(lines)} lines from seq {first}; the next segment is {folded + 1}"))
             break
-        for seq, raw in enumerate(lines, first):
-            if seq > known.seq:
-                new.append(New(path, seq, raw))
-            elif before.read(layout.event_path(run, seq)) != raw:
-                found.append(broken("append-only", path, f"event {seq} is folded as other bytes than were recorded"))
+        old = max(0, known.seq - first + 1)
+        names = [f"{seq:010d}.json" for seq in range(first, first + min(old, layout.FAN))]  # layout.event_path
+        recorded = before.several(layout.events_dir(run), names)
+        if recorded != lines[:old]:
+            for seq, (was, raw) in enumerate(zip(recorded, lines, strict=False), first):
+                if was != raw:
+                    words = f"event {seq} is folded as other bytes than were recorded"
+                    found.append(broken("append-only", path, words))
+        new += [New(path, seq, raw) for seq, raw in enumerate(lines[old:], first + old)]
         folded += layout.FAN
     return new, folded
 

@@ -1,6 +1,7 @@
 """Sealing finished runs: what moves where, what waits, and that nobody who reads can tell."""
 
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -94,6 +95,10 @@ class Watched:
     def entries(self, path: str) -> tuple[str, ...]:
         """The names in a directory."""
         return self.desk.tree.entries(path)
+
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory."""
+        return [self.read(f"{directory}/{name}") for name in names]
 
     def directory_id(self, path: str) -> str:
         """A directory's id."""

@@ -309,9 +309,8 @@ def stored(event: E, *, seq: int, at: str, prev: str) -> tuple[E, bytes]:
     """
     numbered = msgspec.structs.replace(event, seq=seq, at=at, prev=prev)
     raw = _encoder.encode(numbered)
-    name = type(event).__name__.encode()
-    rest = raw.removeprefix(b'{"type":"%s","seq":%d' % (name, seq))
-    return numbered, b'{"seq":%d,"type":"%s"%s' % (seq, name, rest)
+    head = b'{"seq":%d,"type":"%s"' % (seq, type(event).__name__.encode())
+    return numbered, head + raw[len(head) :]  # the encoder has the same two fields, the other way round
 
 
 def decode(raw: bytes) -> AnyEvent:

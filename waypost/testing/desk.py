@@ -6,7 +6,7 @@ kept in memory with a fresh fold of the tree, and looks for a directory that isn
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,10 @@ class Files:
         """The names in a directory."""
         prefix = f"{path}/" if path else ""
         return tuple(sorted({name[len(prefix) :].partition("/")[0] for name in self.files if name.startswith(prefix)}))
+
+    def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Files of one directory."""
+        return [self.read(f"{directory}/{name}") for name in names]
 
     def directory_id(self, path: str) -> str:
         """A directory's id: what git would name it by is what is below it, and so it is here."""
