@@ -222,7 +222,7 @@ def test_two_hundred_runs_whose_host_dies_around_each_count(place: Place, moment
 
 @pytest.mark.torture
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [1, 3])
 def test_bad_runs_whose_host_dies_after_every_so_many_flushes(place: Place, part: int) -> None:
     """At whatever moment between two attempts the host is killed, the others end as undisturbed."""
     host, _ = play(

@@ -79,7 +79,7 @@ def child_dies_after(here: Scene, undisturbed: Outcomes, flushes: list[int]) -> 
 def test_a_host_that_dies_after_a_flush_has_told_nobody_and_loses_nothing(scene, undisturbed, first: int) -> None:
     """Durable and untold is the narrowest moment: the answer, the mail, the body that waited must still come, once.
 
-    Three kills a play, a third of the play apart; the torture meets each flush.
+    Three kills a play, a third of the play apart; torture and soak together meet each flush.
     """
     apart = undisturbed.flushes // 3
     assert host_dies_after(scene("play"), undisturbed.outcomes, [first, apart, apart]) >= 1
@@ -89,16 +89,29 @@ def test_a_host_that_dies_after_a_flush_has_told_nobody_and_loses_nothing(scene,
 def test_a_child_that_dies_after_a_flush_is_replaced_and_nothing_is_done_twice(scene, undisturbed, first: int) -> None:
     """The answer to its write is on the way to a child that is gone; the next generation must not need it.
 
-    Six kills a play, a sixth of the play apart; the torture meets each flush.
+    Six kills a play, a sixth of the play apart; torture and soak together meet each flush.
     """
     apart = undisturbed.flushes // 6
     assert child_dies_after(scene("play"), undisturbed.outcomes, [first + n * apart for n in range(6)]) >= 1
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(0, 10, 2))
 @pytest.mark.parametrize("dies_after", [host_dies_after, child_dies_after])
-def test_killed_after_every_single_flush_it_comes_to_the_same(scene, undisturbed, dies_after, part: int) -> None:
-    """One kill a play, after each flush that an undisturbed host makes; every tenth one in each part."""
+def test_killed_after_every_other_flush_it_comes_to_the_same(scene, undisturbed, dies_after, part: int) -> None:
+    """One kill a play, after each other flush that an undisturbed host makes; every tenth one in each part."""
+    after_each(scene, undisturbed, dies_after, part)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(1, 10, 2))
+@pytest.mark.parametrize("dies_after", [host_dies_after, child_dies_after])
+def test_killed_after_any_of_the_others_it_comes_to_the_same(scene, undisturbed, dies_after, part: int) -> None:
+    """So that each single flush is met."""
+    after_each(scene, undisturbed, dies_after, part)
+
+
+def after_each(scene, undisturbed, dies_after, part: int) -> None:
+    """After every tenth flush, from this one on."""
     for n in range(1 + part, undisturbed.flushes + 1, 10):
         dies_after(scene(f"after-{n}"), undisturbed.outcomes, [n])

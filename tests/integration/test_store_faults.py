@@ -85,16 +85,16 @@ def test_a_death_at_any_point_loses_nothing(template: tuple[Path, int, int], tmp
         shutil.rmtree(repository)
 
 
-def die_twice(template: tuple[Path, int, int], folder: Path, step: int, seconds: range) -> None:
-    """Die at every ``step``-th point, then at each of the ``seconds`` of what recovers from that."""
+def die_twice(template: tuple[Path, int, int], folder: Path, step: int, seconds: range, *, first: int = 0) -> None:
+    """Die at every ``step``-th point from the ``first`` on, then at each of the ``seconds`` of what recovers from that."""
     source, opened, total = template
     crashed = folder / "crashed.git"
-    for first in range(opened + 2, total, step):
+    for at in range(opened + 2 + first, total, step):
         shutil.rmtree(crashed, ignore_errors=True)
         shutil.copytree(source, crashed)
         acknowledged: list[int] = []
         with pytest.raises(Died):
-            script(Store.open(crashed, key=KEY, disk=DyingDisk(first), limits=LIMITS), acknowledged)
+            script(Store.open(crashed, key=KEY, disk=DyingDisk(at), limits=LIMITS), acknowledged)
         for second in seconds:
             with suppress(Died):
                 Store.open(crashed, key=KEY, disk=DyingDisk(second, half=second % 2 == 0), limits=LIMITS).abandon()
@@ -109,10 +109,17 @@ def test_a_second_death_in_recovery_loses_nothing(template: tuple[Path, int, int
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
 def test_no_two_deaths_lose_anything(template: tuple[Path, int, int], tmp_path: Path) -> None:
-    """The whole grid; each second death alone after each first one."""
-    _, _, total = template
+    """Each second death alone, after every fourth first one, beginning elsewhere each time."""
     for second in range(1, 36):
-        die_twice(template, tmp_path, 1 if total < 90 else 2, range(second, second + 1))
+        die_twice(template, tmp_path, 4, range(second, second + 1), first=1 + second % 4)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_no_two_deaths_at_all_lose_anything(template: tuple[Path, int, int], tmp_path: Path) -> None:
+    """The whole grid."""
+    for second in range(1, 36):
+        die_twice(template, tmp_path, 1, range(second, second + 1))
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
