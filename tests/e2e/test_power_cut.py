@@ -96,7 +96,7 @@ def cut(here: Scene, undisturbed: dict[str, dict[str, object]], flush: int | str
 
 @pytest.mark.parametrize("part", [2])
 def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undisturbed, part: int) -> None:
-    """Persist, then act: and what is left goes on to the same end. A random flush; torture and soak together cut in each one."""
+    """Persist, then act: and what is left goes on to the same end. A random flush; torture and soak meet each."""
     length = undisturbed.flushes // 6
     cut(scene("cut"), undisturbed.outcomes, part * length + random.Random(part).randint(1, length))
 

@@ -86,7 +86,7 @@ def test_a_death_at_any_point_loses_nothing(template: tuple[Path, int, int], tmp
 
 
 def die_twice(template: tuple[Path, int, int], folder: Path, step: int, seconds: range, *, first: int = 0) -> None:
-    """Die at every ``step``-th point from the ``first`` on, then at each of the ``seconds`` of what recovers from that."""
+    """Die at every ``step``-th point from the ``first`` on, then at each of the ``seconds`` of the recovery."""
     source, opened, total = template
     crashed = folder / "crashed.git"
     for at in range(opened + 2 + first, total, step):
