@@ -152,6 +152,21 @@ def test_a_name_that_looks_like_a_secret_is_refused_unless_it_is_listed_itself(t
     assert f"conf/{name}" in of_file(tmp_path)
 
 
+@pytest.mark.parametrize("link", ["settings.txt", "conf/a"])
+def test_a_link_to_a_secret_is_one_by_whatever_name(tmp_path: Path, link: str) -> None:
+    """The secret's bytes would be in the history; who lists the link, or what it leads to, has said that it is none."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / ".env").write_text("TOKEN=1")
+    (tmp_path / link).symlink_to(tmp_path / ".env")
+    write(tmp_path, orders=FLOW.format(files=""))
+    with pytest.raises(LooksSecret, match=rf"{link} is a symbolic link to \.env, which looks like a secret") as refused:
+        FolderTree(tmp_path).paths()
+    assert f"files=['{link}']" in refused.value.hint
+    for listed in (link, ".env"):
+        write(tmp_path, orders=FLOW.format(files=repr(listed)))
+        assert link in FolderTree(tmp_path).paths([listed])
+
+
 @pytest.mark.parametrize(
     ("sizes", "why"),
     [

@@ -20,12 +20,16 @@ class TooBig(BadWorkflow):
 class LooksSecret(BadWorkflow):
     """A file in the tree has a name as secrets have; what is deployed is in the history for ever."""
 
-    def __init__(self, file: str, path: str, name: str) -> None:
-        """``name``: how ``files=`` would list it; empty where it can't, as it lies beside the workflow's folder."""
+    def __init__(self, file: str, path: str, name: str, link: str = "") -> None:
+        """``name``: how ``files=`` would list it; empty where it can't, as it lies beside the workflow's folder.
+
+        ``link``: what it leads to, where that has such a name.
+        """
+        whose = f"{path} is a symbolic link to {link}, which" if link else path
         listed = f", or, if it is none, list it by name: Workflow(…, files=[{name!r}])" if name else ""
         super().__init__(
             file,
-            f"{path} looks like a secret, and what is deployed stays in the history",
+            f"{whose} looks like a secret, and what is deployed stays in the history",
             hint=f"take it out of the folder{listed}",
         )
         self.path = path

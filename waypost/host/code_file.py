@@ -150,13 +150,18 @@ def listed_paths(source: Source, entry: str, listed: Iterable[str]) -> Iterator[
 
 
 def refuse_secrets(source: Source, entry: str, paths: Iterable[str], listed: Iterable[str]) -> None:
-    """A name that looks like a secret's is refused unless ``files=`` has that very name. Raises LooksSecret."""
+    """A name that looks like a secret's is refused unless ``files=`` has that very name. Raises LooksSecret.
+
+    A link has the name of what it leads to, too: under another one it would be deployed all the same.
+    """
     above, slash, _ = entry.rpartition("/")
     allowed = {f"{above}{slash}{text}" for text in listed}
     for path in paths:
-        if is_secret(path) and path not in allowed:
+        real = source.real(path)
+        if path not in allowed and (is_secret(path) or (is_secret(real) and real not in allowed)):
             within = path.startswith(f"{above}{slash}")
-            raise LooksSecret(source.shown, path, path.removeprefix(f"{above}{slash}") if within else "")
+            link = "" if is_secret(path) else real
+            raise LooksSecret(source.shown, path, path.removeprefix(f"{above}{slash}") if within else "", link)
 
 
 def _cache(path: str) -> bool:

@@ -7,6 +7,7 @@ at and what is read are two moments: a file that grows in between is refused, no
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +53,12 @@ class Source:
     def is_folder(self, path: str) -> bool:
         """Whether a folder of the tree is there; one that a symbolic link leads to counts. Raises LeavesTree."""
         return (self.root / path).is_dir() and self._within(path).is_dir()
+
+    def real(self, path: str) -> str:
+        """The name in the tree of what a name leads to, links followed: mostly the same. Raises LeavesTree."""
+        with suppress(FileNotFoundError):  # gone since it was looked at; whoever reads it says so
+            return self._within(path).relative_to(self._real("")).as_posix()
+        return path
 
     def below(self, path: str, left_out: Callable[[str], bool] = lambda _path: False) -> Iterator[str]:
         """Every name below a folder that isn't a folder itself, but for what is ``left_out``, with all below it.
