@@ -54,6 +54,8 @@ BROKEN = {
     "raises.py": ("x = 1\n\nraise RuntimeError('not today')\n", "raises.py line 3: RuntimeError: not today"),
     "exits.py": ("import sys\nsys.exit(3)\n", "exits.py line 2: SystemExit"),
     "dies.py": ("import os\nos.write(2, b'bye')\nos._exit(3)\n", "exit status 3)\n    bye"),
+    "crashes.py": ("import os\nos.kill(os.getpid(), 11)\n", 'crashes.py", line 2 in <module>'),
+    "killed.py": ("import os\nos.kill(os.getpid(), 9)\n", "ended the interpreter (SIGKILL)"),
     "empty.py": ("", "has no Workflow"),
     "two.py": (GOOD + WORKFLOW.format(name="other"), "plain, other"),
     "norun.py": ("from waypost import Workflow\nx = Workflow('x', address='x@example.com')\n", "no run function"),

@@ -32,9 +32,10 @@ from waypost.host.materialise import TREE, staged
 from waypost.model import declaration
 from waypost.model.code import Deployed, Files, deployed
 from waypost.model.errors import Invalid
-from waypost.model.ids import deployment
+from waypost.model.ids import RunId, deployment
 
 _SHOWN_LINES = 10
+_CRASHED = "Fatal Python error: "
 _KEPT = 1024 * 1024
 """Bytes of each stream: a declaration is far smaller."""
 _TRIALS = 100
@@ -62,9 +63,13 @@ class Tree(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """It sleeps; something is to be done at ``deadline`` (Unix ms; None: when something comes)."""
+    """It sleeps; something is to be done at ``deadline`` (Unix ms; None: when something comes).
+
+    ``live``: its runs, as far as they are named.
+    """
 
     deadline: int | None
+    live: tuple[RunId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +269,23 @@ def _answer(
     try:
         return declaration.read(out)
     except Invalid as bad:
-        last = complaints.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_LINES:]
-        why = "\n    ".join([f"its import ended the interpreter (exit status {child.returncode})", *last])
+        last = _telling(complaints.decode("utf-8", "replace"))
+        why = "\n    ".join([f"its import ended the interpreter ({_ended(child.returncode)})", *last])
         raise BadWorkflow(shown, why) from bad
+
+
+def _telling(said: str) -> list[str]:
+    """The last lines; of a dump that Python makes when it crashes the first ones, as it begins with the last call."""
+    lines = said.strip().splitlines()
+    crash = next((at for at, line in enumerate(lines) if line.startswith(_CRASHED)), None)
+    return lines[-_SHOWN_LINES:] if crash is None else lines[crash : crash + _SHOWN_LINES]
+
+
+def _ended(code: int) -> str:
+    try:
+        return f"exit status {code}" if code >= 0 else signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
 
 
 def _collected(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
