@@ -4,6 +4,7 @@
 Every other `IpcError`: this side asked for something impossible; the channel is as usable as before.
 """
 
+import errno
 from typing import ClassVar
 
 from waypost.model.errors import WaypostError
@@ -95,13 +96,22 @@ class ReservedVariable(IpcError):
         self.names = names
 
 
+_SHORT = {
+    errno.EMFILE: "allow its host more open files: `ulimit -n` of the shell, LimitNOFILE= of systemd",
+    errno.ENFILE: "the machine has no more open files to give: fs.file-max of sysctl",
+    errno.EAGAIN: "allow its user more processes: `ulimit -u` of the shell, TasksMax= of systemd",
+    errno.ENOMEM: "the machine has no memory to spare",
+}
+"""Where it isn't the program's fault."""
+
+
 class SpawnFailed(IpcError):
     """No child came to be; nothing of it is left. ``stage``: ``descriptors``, ``exec`` or ``pidfd``."""
 
     def __init__(self, program: str, stage: str, failure: OSError) -> None:
         super().__init__(
             f"can't start {program}: {failure.strerror or failure} (errno {failure.errno}, at {stage})",
-            hint=f"check that {program} exists and may be executed by this user",
+            hint=_SHORT.get(failure.errno or 0) or f"check that {program} exists and may be executed by this user",
         )
         self.program = program
         self.stage = stage

@@ -1,6 +1,7 @@
 """Deployed code is what runs: stored, named by its hash, and nothing that somebody does to the file changes it."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -17,7 +18,7 @@ from waypost.model import events as ev
 from waypost.model.code import tree_hash
 from waypost.model.ids import RunId
 from waypost.testing.host import kill_children
-from waypost.testing.host_process import PATIENCE, HostProcess
+from waypost.testing.host_process import COMMAND, PATIENCE, HostProcess
 from waypost.testing.verbs import verb
 
 FLOW = """
@@ -320,6 +321,19 @@ def test_a_backup_carries_the_code(place: Path) -> None:
         host.wait_for("is running")
     finally:
         host.stop()
+
+
+@pytest.mark.parametrize("verbs", [("deploy", "echo.py"), ("run", "echo.py"), ("run", "echo.py", "--data", "data")])
+def test_a_path_that_is_no_text_is_refused_in_words(place: Path, verbs: tuple[str, ...]) -> None:
+    """What is written down, in records, notes and users of a data directory, is UTF-8; a traceback tells nobody."""
+    folder = place / os.fsdecode(b"l\xe9on")
+    folder.mkdir()
+    for name in ("echo.py", "wording.py"):
+        shutil.copy(place / name, folder / name)
+    done = subprocess.run([*COMMAND, *verbs], cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert "isn't text: its bytes are no UTF-8\n  write it in UTF-8\n" in done.stderr
+    assert not (folder / ".waypost").exists()
 
 
 @pytest.mark.torture

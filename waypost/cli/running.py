@@ -16,12 +16,13 @@ from typing import Any, Self, TypeAlias
 from substrate.errors import SubstrateError
 from waypost.cli import words
 from waypost.cli.granting import introduced
-from waypost.cli.output import complain, out
-from waypost.cli.place import existing, for_host
+from waypost.cli.output import complain, err, out
+from waypost.cli.place import existing, for_host, plain
 from waypost.host.app import Config, Host
 from waypost.host.datadir import DataDir
 from waypost.host.deployed import deployed_here
 from waypost.host.describe import Described, describe_all
+from waypost.host.descriptors import raise_limit, too_few
 from waypost.host.errors import HostError
 from waypost.host.exits import Exit, exit_for
 from waypost.host.granted import show_alone
@@ -56,8 +57,12 @@ def run(
     logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
     measured = None if metrics is None else metrics_place(metrics)
     place = for_host(data, Path(files[0])) if files else existing(data).path
+    for each in (*files, str(place)):
+        plain("the path", str(Path(each).absolute()))
     isolation = choose(asked, data=str(place), environment=os.environ)
     described = _described(tuple(map(Path, files)), place, isolation)
+    if warning := too_few(raise_limit(), sum(each.sleep is None for each in described)):
+        err(f"waypost: {warning}")
     with Signals() as signals:
         config = Config(
             data=place,
