@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.draining import Executing, Renewed
-from waypost.model.ids import Deployment, Generation
+from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.why import Sentence
 
@@ -118,6 +118,8 @@ class Description:
     renewed: Renewed | None = None
     """How the present process came to follow another one."""
     budget: Budget = Budget()
+    live: tuple[RunId, ...] = ()
+    """Of one that sleeps: its runs, as far as they are named."""
     why: Sentence = UNTOLD
     """What it waits for, and what follows then."""
 

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from waypost.model.ids import RunId
+
+NAMED = 64
+"""Runs that are named of a repository at rest: whoever looks for one of them needn't look into the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadRest:
@@ -14,10 +19,11 @@ class Rest:
 
     ``quiet``: since when nothing was made durable, in monotonic seconds; 0 where nothing was since opening.
     ``busy``: what is to be done by itself, in words; empty: nothing. ``deadline``: when the next thing will be, in
-    Unix ms; None: never.
+    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``.
     """
 
     position: int
     quiet: float
     busy: str
     deadline: int | None
+    live: tuple[RunId, ...] = ()

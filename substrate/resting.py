@@ -4,15 +4,18 @@ Pure over the index. Which queued mail could be taken up is dispatch's to say: i
 judged, and what came after that has another one.
 """
 
+import itertools
+
 from substrate.index import Index
-from substrate.rest import Rest
+from substrate.rest import NAMED, Rest
 from substrate.ticking import soonest
 from waypost.model.errors import Invalid
 
 
 def rest(index: Index, *, position: int, quiet: float, now: int) -> Rest:
     """What is to be done of what this repository holds; ``now`` in Unix ms. Raises Damaged, DerivedFailed."""
-    return Rest(position, quiet, _busy(index), next_deadline(index, now))
+    live = tuple(itertools.islice(index.runs.unended(0), NAMED))
+    return Rest(position, quiet, _busy(index), next_deadline(index, now), live)
 
 
 def next_deadline(index: Index, now: int) -> int | None:

@@ -137,8 +137,8 @@ def _afterwards(books: Books, then: Then) -> Next[State]:
     lost = withhold(books.asked.values(), "the repository was closed before it could answer")
     books = replace(books, asked={})
     match then:
-        case Asleep(deadline, ()):
-            return Next(Dormant(replace(books, pressed=False), deadline), lost)
+        case Asleep(deadline, (), live):
+            return Next(Dormant(replace(books, pressed=False), deadline, live), lost)
         case Again() | Audit() | Asleep():
             following = opening(books, then.early)
             return Next(following.state, (*lost, *following.effects))

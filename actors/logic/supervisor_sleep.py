@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors.logic.supervisor_books import Books, Early
+from waypost.model.ids import RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,14 @@ class Auditing:
 
 @dataclass(frozen=True, slots=True)
 class Dormant:
-    """Nothing runs, and nothing is to be done before ``deadline`` (Unix ms; None: before something comes)."""
+    """Nothing runs, and nothing is to be done before ``deadline`` (Unix ms; None: before something comes).
+
+    ``live``: its runs, as far as they are named (``substrate.rest``).
+    """
 
     books: Books
     deadline: int | None
+    live: tuple[RunId, ...] = ()
 
 
 # --- what a crew may end for ---------------------------------------------------------------------------------------
@@ -64,6 +69,7 @@ class Asleep:
 
     deadline: int | None
     early: tuple[Early, ...] = ()
+    live: tuple[RunId, ...] = ()
 
 
 Sleepy: TypeAlias = Dozing | LettingGo | Auditing

@@ -67,6 +67,7 @@ def describe(setup: Setup, state: State) -> Description:
         generation=state.books.generation,
         pid=state.pid if isinstance(state, Running | Draining | Retiring) else None,
         until=_until(state),
+        live=state.live if isinstance(state, Dormant) else (),
         isolation=setup.spec.isolation,
         code=code,
         since=why.since,

@@ -14,6 +14,7 @@ from waypost.host.describe import Described, Sleep
 from waypost.host.notes import note, noted
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
+from waypost.model.ids import RunId
 from waypost.model.installed import Installed, present
 from waypost.testing.stores import fresh_store, git, put
 from waypost.testing.supervision import a_spec
@@ -23,7 +24,8 @@ HERE = Installed("3.11", "0", "")
 FILES = {"orders.py": b"print()\n"}
 RECORD = deployed(FILES, root="", module="orders", declared=Declared(name="orders", address="orders@example.com"))
 ONE = Described(a_spec(), RECORD, "thread", {}, "c" * 64)
-AT = 1_900_000_000_000
+AT = Sleep(1_900_000_000_000, (RunId("run_1_00112233445566aa"),))
+NEVER = Sleep(None)
 
 
 @pytest.fixture
@@ -39,11 +41,11 @@ def opened(data: DataDir) -> Store:
     return Store.open(data.repo("orders"), key=SigningKey.load_or_create(data.signing_key))
 
 
-@pytest.mark.parametrize("deadline", [AT, None])
-def test_a_deployment_that_sleeps_is_known_without_opening_it(data: DataDir, deadline: int | None) -> None:
+@pytest.mark.parametrize("sleep", [AT, NEVER], ids=["until then", "until something comes"])
+def test_a_deployment_that_sleeps_is_known_without_opening_it(data: DataDir, sleep: Sleep) -> None:
     """All that its next start needs: what it runs, and when something is to be done."""
-    note(data, ONE, deadline)
-    assert noted(data, HERE) == {"orders": replace(ONE, sleep=Sleep(deadline))}
+    note(data, ONE, sleep)
+    assert noted(data, HERE) == {"orders": replace(ONE, sleep=sleep)}
 
 
 def test_without_a_note_nothing_is_known(data: DataDir) -> None:
@@ -134,7 +136,7 @@ def test_a_repository_that_still_has_a_journal_is_not_noted_and_an_older_note_go
 
 def test_a_branch_that_git_has_packed_is_still_known(data: DataDir) -> None:
     """Whoever collects garbage costs nobody a slow start."""
-    note(data, ONE, None)
+    note(data, ONE, NEVER)
     git(data.repo("orders"), "pack-refs", "--all")
     assert "orders" in noted(data, HERE)
 
@@ -142,7 +144,7 @@ def test_a_branch_that_git_has_packed_is_still_known(data: DataDir) -> None:
 def test_what_can_not_be_noted_is_no_error(data: DataDir, caplog: pytest.LogCaptureFixture) -> None:
     """It only costs time at the next start."""
     data.sleeping("").parent.write_bytes(b"")
-    note(data, ONE, None)
+    note(data, ONE, NEVER)
     assert "can't be noted" in caplog.text
 
 

@@ -13,6 +13,7 @@ from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host import mailbus_logic, root_logic
 from waypost.host.berths import HOST, ONE
+from waypost.host.describe import Sleep
 from waypost.host.mailbus_states import Hand, Unrouted, Wake
 from waypost.host.messages import Begin, BusStarted, Deliver, DeploymentStarted, Rouse, Serve
 from waypost.host.root_redeploying import described
@@ -56,7 +57,7 @@ class World:
         self.now = Now(wall=1_000_000, mono=50.0)
         self.wakes: list[Any] = []
         self.most = 0
-        self.to_root.append(Begin(SPECS, dict.fromkeys(sleeping)))
+        self.to_root.append(Begin(SPECS, dict.fromkeys(sleeping, Sleep(None))))
 
     def root_turn(self) -> None:
         """The root takes one message."""

@@ -12,6 +12,7 @@ from actors.watching import Sleeps
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.host.berths import HOST, ONE, PATIENCE
+from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
 from waypost.host.messages import (
     Awaken,
@@ -42,7 +43,7 @@ NOW = Now(wall=1_000_000, mono=50.0)
 LATER = NOW.wall + 60_000
 DUE = Now(wall=LATER, mono=110.0)
 SETUP = Setup(Limits(threads=HOST + 2 * ONE), sinks=SINKS)
-SLEEPING = (Begin((A, B), {A.name: LATER, B.name: None}), BusStarted(1, BUS))
+SLEEPING = (Begin((A, B), {A.name: Sleep(LATER), B.name: Sleep(None)}), BusStarted(1, BUS))
 
 
 def ref(text: str) -> Ref:
@@ -100,7 +101,7 @@ def test_whoever_says_that_it_sleeps_is_told_to_go_behind_its_mail() -> None:
     gone = after(*up, says(A.name, "dormant", LATER), ActorEnded("a/supervisor", 1, None))
     assert gone.effects == (
         Dismiss(ref("courier a")),
-        Note(A.name, LATER),
+        Note(A.name, Sleep(LATER)),
         Tell(SINKS, Sleeps(A.name, A.address)),
         WakeAt(Woken(2), wall=LATER),
     )
@@ -176,7 +177,12 @@ def test_a_clock_that_was_set_back_by_more_than_a_minute_wakes_whoever_has_a_dea
 
 def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
     """One for all of them: the soonest."""
-    up = (Begin((A, B), {A.name: LATER}), BusStarted(1, BUS), started(B.name), says(B.name, "dormant", LATER - 1000))
+    up = (
+        Begin((A, B), {A.name: Sleep(LATER)}),
+        BusStarted(1, BUS),
+        started(B.name),
+        says(B.name, "dormant", LATER - 1000),
+    )
     gone = after(*up, ActorEnded("b/supervisor", 1, None))
     assert gone.effects[-1] == WakeAt(Woken(3), wall=LATER - 1000)
     both = advance(SETUP, gone.state, Woken(3), DUE)
@@ -186,7 +192,12 @@ def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
 # --- room ----------------------------------------------------------------------------------------------------------
 
 
-FULL = (Begin((A, B, C, D), dict.fromkeys((C.name, D.name))), BusStarted(1, BUS), started(A.name), started(B.name))
+FULL = (
+    Begin((A, B, C, D), dict.fromkeys((C.name, D.name), Sleep(None))),
+    BusStarted(1, BUS),
+    started(A.name),
+    started(B.name),
+)
 
 
 def test_where_there_is_no_room_the_oldest_gives_way_and_the_others_wait() -> None:

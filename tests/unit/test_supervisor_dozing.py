@@ -12,10 +12,11 @@ from actors.logic.supervisor_dozing import NAP, PRESSED
 from actors.logic.supervisor_effects import Dismiss, EndChild, MayDoze, OpenRepository, Pass
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
+from actors.logic.supervisor_words import describe
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Stop, WakeAt, Woken
 from substrate.messages import Done, Outcome, ReadRest, ReadRuns, ReadSealed, Refused, Rest, Withheld
 from waypost.acting import Asked, Halt, Next, Reply
-from waypost.model.ids import Generation
+from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.testing.supervision import (
     AUDITING,
@@ -40,6 +41,7 @@ from waypost.testing.supervision import (
 )
 
 QUIET = Rest(5, 0.0, "", None)
+RUN = RunId("run_1_00112233445566aa")
 READY = ChildReady(Generation(3), 77, CODE, "")
 WARM = replace(SLEEPY_SETUP, spec=replace(SLEEPY_SETUP.spec, warm=True))
 SOON = NOW.wall + round(NAP * 1000)
@@ -154,13 +156,15 @@ def test_the_whole_way_down_is_in_order() -> None:
         now = told(now.state, ended(role, failure=None))
     assert isinstance(now.state, Auditing)
     assert Pass(now.state.audited, ReadRest()) in now.effects
-    sleeping = told(now.state, Outcome(now.state.audited, Done(5, replace(QUIET, deadline=2_000_000))))
+    found = replace(QUIET, deadline=2_000_000, live=(RUN,))
+    sleeping = told(now.state, Outcome(now.state.audited, Done(5, found)))
     assert isinstance(sleeping.state, Ending)
-    assert sleeping.state.then == Asleep(2_000_000)
+    assert sleeping.state.then == Asleep(2_000_000, live=(RUN,))
     assert Dismiss(Role.SUBSTRATE) in sleeping.effects
     dormant = told(sleeping.state, ended(Role.SUBSTRATE, failure=None))
     assert isinstance(dormant.state, Dormant)
     assert dormant.state.deadline == 2_000_000
+    assert describe(SLEEPY_SETUP, dormant.state).live == (RUN,)
     assert dormant.state.books.crashes == BOOKS.crashes
 
 

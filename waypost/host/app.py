@@ -252,7 +252,7 @@ def _root(
     patience = config.limits.stop_deadline + _MARGIN
     opened.callback(_quietly, lambda: root.stop(timeout=patience * (len(config.described) + 1)))
     opened.callback(_quietly, lambda: request(root, End(), timeout=patience))
-    asleep = {each.spec.name: each.sleep.deadline for each in config.described if each.sleep is not None}
+    asleep = {each.spec.name: each.sleep for each in config.described if each.sleep is not None}
     root.tell(Begin(tuple(described.spec for described in config.described), asleep))
     return root
 

@@ -38,6 +38,8 @@ class Situation:
     file: str = ""
     """What its host was given to run, where it was given a file."""
     why: Sentence | None = None
+    live: tuple[RunId, ...] = ()
+    """Of one that sleeps: its runs, as far as they are named."""
     """Its supervisor's own sentence, where a host runs it."""
     beside: bool = False
     """Whether a host runs here, and not this one."""

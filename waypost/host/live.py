@@ -128,6 +128,7 @@ class Live:
                 limits=self._limits,
                 file="" if each.spec.file == each.spec.name else each.spec.file,
                 why=each.description.why,
+                live=each.description.live,
             )
             for each in self.deployed()
         )

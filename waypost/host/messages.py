@@ -8,7 +8,7 @@ from actors.describing import Description
 from actors.messages import DeploymentSpec, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked
-from waypost.host.describe import Described
+from waypost.host.describe import Described, Sleep
 from waypost.host.spool import Spooled
 from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment
@@ -131,11 +131,11 @@ CourierMessage: TypeAlias = Stream | Serve | Carried | Outcome | Woken
 class Begin:
     """Start everything: the bus, then one supervisor for each deployment, in this order.
 
-    ``dormant``: those that sleep, and until when (Unix ms; None: until something comes).
+    ``dormant``: those that sleep.
     """
 
     specs: tuple[DeploymentSpec, ...]
-    dormant: Mapping[Deployment, int | None] = field(default_factory=dict)
+    dormant: Mapping[Deployment, Sleep] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

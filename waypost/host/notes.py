@@ -19,6 +19,7 @@ from waypost.host.datadir import DataDir
 from waypost.host.describe import Described, Sleep
 from waypost.model.code import Deployed
 from waypost.model.declaration import Runs
+from waypost.model.ids import RunId
 from waypost.model.installed import Installed
 from waypost.model.limits import MIB
 
@@ -30,7 +31,8 @@ _LARGEST = MIB
 class Sleeping(msgspec.Struct, frozen=True, kw_only=True):
     """A deployment as the host had it when it fell asleep. ``head``: the commit at which its branch stands.
 
-    ``deadline``: when something is to be done of it, in Unix ms; None: when something comes.
+    ``deadline``: when something is to be done of it, in Unix ms; None: when something comes. ``live``: its runs, as far
+    as they are named.
     """
 
     format: int
@@ -40,12 +42,13 @@ class Sleeping(msgspec.Struct, frozen=True, kw_only=True):
     record: Deployed
     runs: Runs
     compiled: str
+    live: tuple[str, ...] = ()
 
 
 _notes = msgspec.json.Decoder(Sleeping)
 
 
-def note(data: DataDir, one: Described, deadline: int | None) -> None:
+def note(data: DataDir, one: Described, sleep: Sleep) -> None:
     """Note that it sleeps. What can't be noted is opened at the next start: that is logged, and no error."""
     path = data.sleeping(one.spec.name)
     aside = path.with_name(f".{path.name}")
@@ -57,11 +60,12 @@ def note(data: DataDir, one: Described, deadline: int | None) -> None:
         sleeping = Sleeping(
             format=FORMAT,
             head=head,
-            deadline=deadline,
+            deadline=sleep.deadline,
             spec=one.spec,
             record=one.record,
             runs=one.runs,
             compiled=one.compiled,
+            live=sleep.live,
         )
         path.parent.mkdir(mode=0o700, exist_ok=True)
         # Not synced: one that is torn, or older than its repository, doesn't count.
@@ -101,7 +105,8 @@ def _read(data: DataDir, name: str, present: Installed) -> Described | None:
     known = sleeping.format == FORMAT and spec.name == name and same
     if not known or _at_rest(data, name) != sleeping.head:
         return None
-    return Described(spec, sleeping.record, sleeping.runs, {}, sleeping.compiled, Sleep(sleeping.deadline))
+    sleep = Sleep(sleeping.deadline, tuple(map(RunId, sleeping.live)))
+    return Described(spec, sleeping.record, sleeping.runs, {}, sleeping.compiled, sleep)
 
 
 def _at_rest(data: DataDir, name: str) -> str | None:

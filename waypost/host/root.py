@@ -108,7 +108,7 @@ class HostActor(Shell):
             case Report():
                 self._house.report(effect.description)
             case Note():
-                note(self._house.ports.data, self._code[effect.name], effect.deadline)
+                note(self._house.ports.data, self._code[effect.name], effect.sleep)
             case GiveUp():
                 self._house.give_up(effect.error)
             case WakeAt():

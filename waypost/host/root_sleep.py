@@ -20,6 +20,7 @@ from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
 from waypost.host.berths import Enter, Patience, Press
 from waypost.host.clock import jump
+from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
 from waypost.host.messages import Begin, Deployed, Reroute, Route
 from waypost.host.root_redeploying import described
@@ -66,8 +67,9 @@ def begun(message: Begin) -> Opening:
         night = replace(night, berths=berths.wants(night.berths, spec.name))
     for spec in message.specs:
         if spec.name in message.dormant:
-            deadline = message.dormant[spec.name]
-            shown = _dormant(described(spec, "dormant", ""), deadline, "")
+            sleep = message.dormant[spec.name]
+            deadline = sleep.deadline
+            shown = _dormant(described(spec, "dormant", ""), sleep)
             members[spec.name] = Dormant(spec=spec, incarnation=0, description=shown, deadline=deadline)
             night = _put(replace(night, berths=berths.left(night.berths, spec.name)), spec.name, deadline)
         else:
@@ -165,7 +167,10 @@ def departed(setup: Setup, state: Opening | Running, member: Parting) -> Next[St
     after = _with(replace(state, night=_put(night, name, deadline)), dormant)
     if member.wishes:
         after = _wake(after, dormant, member.wishes)
-    return Next(after, (Dismiss(member.courier), Note(name, deadline), *asleep(setup, (dormant,))))
+    return Next(
+        after,
+        (Dismiss(member.courier), Note(name, Sleep(deadline, member.description.live)), *asleep(setup, (dormant,))),
+    )
 
 
 def asleep(setup: Setup, members: Iterable[Member]) -> tuple[Tell, ...]:
@@ -282,5 +287,5 @@ def _reroute(state: Opening | Running, member: Raised | Parting, to: Parting | N
     return (Tell(state.bus, Reroute(member.spec.address, route, member.supervisor if to is None else None)),)
 
 
-def _dormant(shown: Description, deadline: int | None, since: str) -> Description:
-    return replace(shown, until=deadline, why=supervisor_why.asleep(deadline, since), since=since)
+def _dormant(shown: Description, sleep: Sleep) -> Description:
+    return replace(shown, until=sleep.deadline, why=supervisor_why.asleep(sleep.deadline, ""), live=sleep.live)

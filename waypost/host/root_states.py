@@ -8,7 +8,7 @@ from actors.describing import Description
 from actors.messages import DeploymentSpec
 from waypost.acting import Ref
 from waypost.host.berths import Berths
-from waypost.host.describe import Described
+from waypost.host.describe import Described, Sleep
 from waypost.host.errors import HostError
 from waypost.host.messages import Rouse
 from waypost.model.ids import Deployment, RunId
@@ -56,10 +56,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Note for the next start of a host that this deployment sleeps, and until when (Unix ms)."""
+    """Note for the next start of a host that this deployment sleeps."""
 
     name: Deployment
-    deadline: int | None
+    sleep: Sleep
 
 
 @dataclass(frozen=True, slots=True)

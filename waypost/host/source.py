@@ -129,7 +129,8 @@ def locate(source: Source, text: str) -> tuple[Situation, RunId]:
     beginning = text if text.count("_") > 1 else f"{text}_"
     found: list[tuple[Situation, RunId]] = []
     failures: list[WaypostError] = []
-    for situation in source.situations():
+    # Of thousands that sleep, the one that names it is looked into first.
+    for situation in sorted(source.situations(), key=lambda each: whole_id not in each.live):
         try:
             if whole_id is not None and source.page(situation.name, whole_id, 0) is not None:
                 return situation, whole_id

@@ -34,7 +34,7 @@ from waypost.acting import Reply
 from waypost.host.clock import read
 from waypost.host.datadir import DataDir, lay_out, prepare
 from waypost.host.deploying import keys, materialised
-from waypost.host.describe import Described, ask, described
+from waypost.host.describe import Described, Sleep, ask, described
 from waypost.host.notes import note
 from waypost.model import events as ev
 from waypost.model.declaration import Description
@@ -94,8 +94,8 @@ def sleeping(folder: Path, count: int) -> Iterator[str]:
     for number in range(count):
         name = name_of(number)
         one = _one(name, answer)
-        _park(data, key, Secret(secret), one, number)
-        note(data, materialised(data, one), None)
+        run = _park(data, key, Secret(secret), one, number)
+        note(data, materialised(data, one), Sleep(None, (run,)))
         yield name
 
 
@@ -116,7 +116,7 @@ def _one(name: str, answer: Description) -> Described:
     return described(name, _files(name), again)
 
 
-def _park(data: DataDir, key: SigningKey, secret: Secret, one: Described, number: int) -> None:
+def _park(data: DataDir, key: SigningKey, secret: Secret, one: Described, number: int) -> RunId:
     """Its repository, with its code and a run that waits for its next mail."""
     settings = Settings(
         deployment=one.spec.name,
@@ -152,3 +152,4 @@ def _park(data: DataDir, key: SigningKey, secret: Secret, one: Described, number
     waits = ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=3)
     do(Append(by=by, run=run, events=(step, done, waits)))
     list(writer.close(now))
+    return run

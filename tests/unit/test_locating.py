@@ -1,0 +1,58 @@
+"""A run is found among thousands of deployments that sleep without looking into each."""
+
+from typing import cast
+
+import pytest
+
+from substrate.messages import LogPage, RunLine
+from waypost.host.errors import NoSuchRun
+from waypost.host.explain import Situation
+from waypost.host.source import Source, locate
+from waypost.model.ids import RunId
+
+MANY = 2000
+RUN, OTHER = RunId("run_7_00112233445566aa"), RunId("run_8_00112233445566aa")
+
+
+class Shelf:
+    """So many deployments that sleep; the last but one has the run. ``looked`` counts those that were looked into."""
+
+    def __init__(self, *named: RunId) -> None:
+        self.named, self.looked = named, 0
+
+    def situations(self) -> tuple[Situation, ...]:
+        """All of them."""
+        live = {f"d{MANY - 2}": self.named}
+        names = (f"d{number}" for number in range(MANY))
+        return tuple(
+            Situation(name=each, address="", hosted=True, state="dormant", live=live.get(each, ())) for each in names
+        )
+
+    def page(self, deployment: str, run: RunId, _after: int) -> LogPage | None:
+        """The run's log."""
+        self.looked += 1
+        return LogPage(run, (b"{}",), 1) if (deployment, run) == (f"d{MANY - 2}", RUN) else None
+
+    def runs(self, _deployment: str, _limit: int) -> tuple[RunLine, ...]:
+        """None that anybody lists."""
+        self.looked += 1
+        return ()
+
+
+def test_who_names_the_run_is_looked_into_first() -> None:
+    """Its note, or its supervisor's last word, says which runs it has."""
+    shelf = Shelf(RUN)
+    situation, run = locate(cast(Source, shelf), RUN)
+    assert (situation.name, run, shelf.looked) == (f"d{MANY - 2}", RUN, 1)
+
+
+def test_a_run_that_nobody_names_is_still_found() -> None:
+    """It has ended, or there are more of them than are named."""
+    situation, _ = locate(cast(Source, Shelf(OTHER)), RUN)
+    assert situation.name == f"d{MANY - 2}"
+
+
+def test_a_run_that_is_named_and_is_not_there_is_not_made_up() -> None:
+    """The repository is the only truth."""
+    with pytest.raises(NoSuchRun):
+        locate(cast(Source, Shelf(OTHER)), OTHER)
