@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from actors.describing import Description
-from actors.draining import GiveWay
+from actors.draining import Depart, GiveWay
 from actors.messages import Start, StateChanged, WakeAt, Woken
 from actors.watching import Sleeps
 from substrate.messages import Ref
@@ -229,6 +229,13 @@ def test_a_failed_bus_is_told_who_sleeps() -> None:
     """Its mail is kept by the next one."""
     anew = after(*SLEEPING, ActorEnded("mail-bus", 1, "bug"), BusStarted(2, BUS_2))
     assert anew.effects == (Tell(BUS_2, Routes({A.address: Route(A.name, None), B.address: Route(B.name, None)})),)
+
+
+def test_a_bus_that_failed_before_it_sent_one_away_leaves_nobody_behind() -> None:
+    """Told again, by the root: who is awake ignores it, and who has gone hears nothing."""
+    parting = (Begin((A,)), BusStarted(1, BUS), started(A.name), says(A.name, "dormant"))
+    anew = after(*parting, ActorEnded("mail-bus", 1, "bug"), BusStarted(2, BUS_2))
+    assert Tell(ref("supervisor a 1"), Depart()) in anew.effects
 
 
 def test_without_a_bus_it_is_told_to_go_directly() -> None:

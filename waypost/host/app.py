@@ -121,9 +121,10 @@ class Host:
             )
             config = replace(config, described=_told(config.isolation, deploy_all(means, config.described)))
             for each in config.described:
-                if each.sleep is not None:
-                    continue  # as it was when it fell asleep
-                config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
+                if each.sleep is None:
+                    config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
+                elif data.code.is_dir():  # its own folder is as it was when it fell asleep
+                    config.isolation.let_in(data.code, data.code, data.path)
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.describing import Description
+from actors.draining import Depart
 from actors.messages import Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from actors.watching import APPROVALS
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
@@ -129,8 +130,10 @@ def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Ne
             members = state.members.values()
             running = Running(state.members, message.bus, state.incarnation, state.faults, state.night)
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
+            # The bus that was to send these away may have ended before it did.
+            depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, Parting))
             following = settle(setup, running, now)
-            return Next(following.state, (routes(running), *serve, *following.effects))
+            return Next(following.state, (routes(running), *serve, *depart, *following.effects))
         case Asked():
             return _end(state.members, message, now, setup.limits)
         case _:
