@@ -1,5 +1,6 @@
 """Dormancy with real processes: whatever wakes a deployment, and wherever the host is killed, its runs go on."""
 
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from waypost.host.berths import HOST, ONE
 from waypost.host.datadir import DataDir
 from waypost.host.spool import leave
 from waypost.testing.child_stage import eventually
-from waypost.testing.host_process import HostProcess, waypost
+from waypost.testing.host_process import COMMAND, HostProcess, waypost
 from waypost.testing.sleeping import mail, name_of, sleeping
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
@@ -138,6 +139,37 @@ def test_a_host_that_is_killed_while_it_wakes_one_takes_the_mail_in_once(
     assert shown.count("mail 2 from") == 1
     assert shown.count("step note is done") == 1
     assert waypost("fsck", data=one.data).returncode == 0
+
+
+def test_whoever_looks_on_sees_it_all_across_its_sleep_and_other_code_is_taken_in_it(
+    host: MakeHost, flows: Path, tmp_path: Path
+) -> None:
+    """`tail`, `approvals --follow` and `deploy`, of a deployment that nobody has open."""
+    file = tmp_path / "sleeps.py"
+    file.write_bytes((flows / "sleeps.py").read_bytes())
+    with host(file) as one:
+        run = one.send(ADDRESS, letter(1, "mail word"))
+        one.wait_for("waits for the next mail")
+        one.wait_for("is dormant")
+        where = ("--data", str(one.data))
+        with (
+            subprocess.Popen([*COMMAND, "approvals", "--follow", *where], stdout=subprocess.PIPE, text=True) as asked,
+            subprocess.Popen([*COMMAND, "tail", run, *where], stdout=subprocess.PIPE, text=True) as tail,
+        ):
+            assert asked.stdout is not None
+            assert tail.stdout is not None
+            assert "waits for the next mail" in "".join(tail.stdout.readline() for _ in range(2))
+            one.send(ADDRESS, letter(2, "hello", to=1))
+            assert f"{run} r1#4  Go on?" in asked.stdout.readline()
+            one.wait_for("waits for boss@example.com")
+            one.wait_for("is dormant")
+            file.write_bytes(file.read_bytes() + b"\n# the same with a comment\n")
+            assert waypost("deploy", str(file), data=one.data).returncode == 0
+            one.wait_for("is dormant")
+            assert one.verb("approve", run).returncode == 0
+            assert tail.stdout.read().endswith('completed: "done"\n')
+            assert any("no longer asks: answered" in line for line in asked.stdout)
+            asked.terminate()
 
 
 def threads(pid: int) -> int:

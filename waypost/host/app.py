@@ -120,11 +120,7 @@ class Host:
                 limits=config.limits,
             )
             config = replace(config, described=_told(config.isolation, deploy_all(means, config.described)))
-            for each in config.described:
-                if each.sleep is None:
-                    config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
-                elif data.code.is_dir():  # its own folder is as it was when it fell asleep
-                    config.isolation.let_in(data.code, data.code, data.path)
+            _let_in(config, data)
             listener = bind(data.socket)
             opened.callback(data.socket.unlink, missing_ok=True)
             opened.callback(listener.close)
@@ -273,6 +269,15 @@ def _look(config: Config, data: DataDir, place: Path) -> Described:
 def _told(isolation: Isolation, described: tuple[Described, ...]) -> tuple[Described, ...]:
     """Each deployment says how far its code is shut in."""
     return tuple(replace(each, spec=replace(each.spec, isolation=str(isolation))) for each in described)
+
+
+def _let_in(config: Config, data: DataDir) -> None:
+    """Let each deployment's user come as far as its code. Raises NotIsolated."""
+    for each in config.described:
+        if each.sleep is None:
+            config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
+        elif data.code.is_dir():  # its own folder is as it was when it fell asleep
+            config.isolation.let_in(data.code, data.code, data.path)
 
 
 def _users(config: Config, data: DataDir) -> Mapping[str, int]:
