@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,9 @@ def test_an_index_that_was_left_behind_is_brought_up_by_what_has_changed(world: 
         def read(self, path: str) -> bytes | None:
             read.append(path)
             return world.store.read(path)
+
+        def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+            return [self.read(f"{directory}/{name}") for name in names]
 
     world.run(9)
     world.store.seal()

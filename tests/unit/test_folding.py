@@ -1,6 +1,7 @@
 """A finished run's log, gathered in portions: the same bytes, the same object, and no portion that is long."""
 
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -131,6 +132,9 @@ def test_a_log_whose_chain_is_broken_is_damage(desk: Desk, seq: int, portion: in
             if data is None or not path.startswith(layout.run_dir(run)):
                 return data
             return data.replace(b'{"seq":%d,"type":"' % seq, b'{"seq":%d,"type":"X' % seq)
+
+        def several(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+            return [self.read(f"{directory}/{name}") for name in names]
 
     with pytest.raises(Damaged, match=f"event {seq + 1} isn't the next one"):
         gathered(Altered(), run, portion)

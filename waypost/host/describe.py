@@ -270,7 +270,7 @@ def _answer(
         return declaration.read(out)
     except Invalid as bad:
         last = _telling(complaints.decode("utf-8", "replace"))
-        why = "\n    ".join([f"its import ended the interpreter ({_ended(child.returncode)})", *last])
+        why = "\n    ".join([f"its import ended the interpreter ({_ended(child.returncode or 0)})", *last])
         raise BadWorkflow(shown, why) from bad
 
 
