@@ -1,5 +1,6 @@
 """Whether there is nothing to do: no run is at work or on its way to the child, and no mail can be taken up.
 
+Mail that waits for a credential is something to do: dispatch asks for it again, later and later, and nobody else does.
 Only dispatch can say so of the mail, and it says up to which commit it has judged: what is committed after that is seen
 by whoever asks for the position again, when nobody is left who could commit. Pure.
 """
@@ -7,6 +8,7 @@ by whoever asks for the position again, when nobody is left who could commit. Pu
 from collections.abc import Iterable
 
 from actors.draining import Doze, Rested, StillExecuting
+from actors.logic import dispatch_barrier
 from actors.logic.dispatch_card import Away, Card, Free, Live, Up, Waning
 from actors.logic.dispatch_turn import Turn
 from waypost.model import run as fold
@@ -26,10 +28,10 @@ def settle(cards: Iterable[Card], message: Doze, turn: Turn) -> bool:
 
 def _at_rest(cards: Iterable[Card], turn: Turn) -> bool:
     waits = turn.asked or turn.graces or turn.suspects or turn.alarm is not None
-    return not waits and all(map(_rests, cards))
+    return not waits and all(_rests(card, kept_back=not dispatch_barrier.gives(turn)) for card in cards)
 
 
-def _rests(card: Card) -> bool:
+def _rests(card: Card, *, kept_back: bool) -> bool:
     """What could be done for it has been asked, and was refused: that isn't asked again while nothing changes."""
-    still = isinstance(card.errand, Free) and isinstance(card.session, Away | Live)
+    still = isinstance(card.errand, Free) and isinstance(card.session, Away | Live) and not (kept_back and card.inbox)
     return still and not card.claimed and not isinstance(card.run, fold.Driven)

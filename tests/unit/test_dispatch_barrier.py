@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from actors.credentials import AskAgain, Assembled, Barred, NotAssembled
+from actors.draining import Doze
 from actors.logic.dispatch import Open
 from actors.logic.dispatch_barrier import (
     PATIENCE,
@@ -17,7 +18,7 @@ from actors.logic.dispatch_barrier import (
 )
 from actors.logic.dispatch_turn import Desk
 from actors.logic.supervisor_why import sentence
-from actors.messages import GenerationDown
+from actors.messages import GenerationDown, Woken
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.messages import GrantsUpdated, RunStart
 from substrate import layout
@@ -356,3 +357,32 @@ def test_a_keeper_that_never_answers_is_asked_again_and_said() -> None:
     keeper(bench)
     bench.settle()
     assert len(bench.paper.log(RUN)) == 1
+
+
+@pytest.mark.parametrize("answer", [None, True], ids=["not answered yet", "not to be had now"])
+def test_a_mail_that_waits_for_a_credential_keeps_its_deployment_awake(*, answer: bool | None) -> None:
+    """Only dispatch asks for it again: in a deployment that sleeps an accepted mail would lie for ever."""
+    bench = kept()
+    bench.up()
+    bench.mail()
+    if answer is not None:
+        keeper(bench, passing=answer)
+    bench.tell(Doze(Generation(1)))
+    assert bench.rested == [None]
+    if answer is not None:
+        again = gate(bench)
+        assert isinstance(again, Deferred)
+        bench.tell(Woken(again.token))
+    keeper(bench)
+    bench.settle()
+    assert any(isinstance(sent, RunStart) for sent in bench.sent)
+
+
+def test_a_credential_that_cannot_be_had_keeps_nobody_awake_for_whom_there_is_no_mail() -> None:
+    """Whatever comes wakes it, and then it is asked for."""
+    bench = kept()
+    bench.up()
+    keeper(bench, passing=True)
+    bench.tell(Doze(Generation(1)))
+    assert isinstance(bench.state, Open)
+    assert bench.rested == [bench.state.position]
