@@ -8,6 +8,7 @@ import pytest
 
 import waypost.cli.command  # noqa: F401 - where all verbs come together
 from waypost.cli.commands import app
+from waypost.cli.verbs import GROUPS
 from waypost.host.describe import describe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,14 @@ def test_the_workflow_in_the_readme_can_be_deployed(tmp_path: Path) -> None:
     (tmp_path / "expenses.py").write_text(code)
     described = describe(tmp_path / "expenses.py", timeout=30, environment=os.environ)
     assert described.spec.name == "expenses"
+
+
+def test_the_table_of_verbs_is_the_one_of_the_help() -> None:
+    """One order in which to look for a verb; and each page that is named beside them is there."""
+    rows = re.findall(r"^\| [a-z, ]+ \| (`.*`) \| (`.*`) \|$", README, re.MULTILINE)
+    assert [tuple(re.findall(r"`([a-z-]+)`", verbs)) for verbs, _ in rows] == list(GROUPS.values())
+    pages = re.findall(r"`(?:docs/)?([a-z-]+\.md)`", README)
+    assert {page for page in pages if not (ROOT / "docs" / page).exists()} == set()
 
 
 @pytest.mark.parametrize("mark", ["run", "test"])
