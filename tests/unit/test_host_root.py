@@ -231,6 +231,14 @@ def test_a_stop_ends_also_when_a_supervisor_does_not(last: RootMessage) -> None:
     assert after(*UP, Asked(9, End()), described(A, "stopped"), last)[1] == [Reply(9, None)]
 
 
+def test_a_stop_waits_for_nobody_who_has_stopped_before() -> None:
+    """A recycle that failed has ended it: it says nothing a second time, and the host would wait for its deadline."""
+    _, effects = after(*UP, described(B, "stopped"), Asked(9, End()))
+    assert effects[0] == Tell(ref("supervisor a 1"), Stop())
+    both = (described(A, "stopped"), described(B, "stopped"))
+    assert after(*UP, *both, Asked(9, End()))[1] == [Reply(9, None)]
+
+
 def test_a_host_can_be_stopped_in_every_state() -> None:
     """Also before it has begun, while its bus is being made, twice, and after its end."""
     assert after(Asked(9, End()))[1] == [Reply(9, None)]

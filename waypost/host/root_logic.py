@@ -268,7 +268,12 @@ def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: 
 
 def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits: Limits) -> Next[State]:
     assert isinstance(message.body, End)
-    raised = [member for member in members.values() if isinstance(member, Raised | Leaving | Parting)]
+    # One that has stopped before has nothing left to end, and would say so no second time.
+    raised = [
+        member
+        for member in members.values()
+        if isinstance(member, Raised | Leaving | Parting) and member.description.state != "stopped"
+    ]
     why = NotNow("the host is stopping")
     waiting: tuple[object, ...] = tuple(
         Reply(each.asker, why) for each in members.values() if isinstance(each, Leaving | Installing)
