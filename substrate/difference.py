@@ -63,8 +63,10 @@ def applied(
 
 
 def _gone(trees: Trees, path: str) -> list[str]:
+    if path.isascii() and trees.blob(path) is not None:  # what is there has a name that may be there
+        return [path]
     check_path(path.removesuffix("/"))
-    gone = [path] if trees.blob(path) is not None else list(trees.files(path[:-1])) if path.endswith("/") else []
+    gone = list(trees.files(path[:-1])) if path.endswith("/") else []
     if not gone:
         raise BadPath(path, "there is nothing to delete")
     return gone
