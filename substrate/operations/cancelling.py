@@ -37,7 +37,7 @@ def cancel(view: View, operation: Cancel, context: Context) -> Decided:
         case fold.Ended(outcome="cancelled"):
             return Settled(CancelTaken(fresh=False, at=before.changed, origin="", by=""))
         case fold.Ended():
-            return Refused("ended", f"{operation.run} has {before.run.outcome}: there is nothing left to cancel")
+            return Refused("ended", f"{operation.run} {_ended(before.run.outcome)}: there is nothing left to cancel")
         case fold.Driven(ledger) | fold.Parked(ledger) | fold.Paused(ledger) if ledger.cancel is not None:
             known = ledger.cancel
             return Settled(CancelTaken(fresh=False, at=known.at, origin=known.origin, by=known.by))
@@ -88,7 +88,7 @@ def signal(view: View, operation: Signal, context: Context) -> Decided:
         case fold.Ended() if _had(view, operation):
             return Settled(SignalTaken(outcome="already-present"))
         case fold.Ended():
-            return Refused("ended", f"{operation.run} has {before.run.outcome}: nobody would read the signal")
+            return Refused("ended", f"{operation.run} {_ended(before.run.outcome)}: nobody would read the signal")
         case fold.Paused():
             why = f"{operation.run} is paused ({before.run.code})"
             return Refused("paused", why, f"`waypost resume {operation.run}`, then send the signal again")
@@ -145,3 +145,7 @@ def _absent(view: View, run: RunId, what: str) -> Refused:
         hint = "try again when its mail has been taken up; `waypost why` says what that waits for"
         return Refused("not-begun", f"{run} has not begun, so it can't be {what}: its mail is queued", hint)
     return Refused("no-run", f"there is no run {run}", "`waypost runs` lists them")
+
+
+def _ended(outcome: str) -> str:
+    return f"{'was' if outcome == 'cancelled' else 'has'} {outcome}"

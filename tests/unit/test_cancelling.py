@@ -268,7 +268,7 @@ def test_a_repetition_is_known_after_the_end(desk: Desk, run: RunId) -> None:
 def test_any_json_is_a_payload_of_one_line(value: object) -> None:
     """However it is indented."""
     raw = msgspec.json.format(msgspec.json.encode(value), indent=2) if _small(value) else b"null"
-    line = payload(raw)
+    line = payload(raw, len(raw))
     assert b"\n" not in line
     assert msgspec.json.decode(line) == msgspec.json.decode(raw)
 
@@ -285,7 +285,14 @@ def _small(value: object) -> bool:
 def test_what_is_no_json_is_no_payload(raw: bytes) -> None:
     """It is refused where it comes in, with the place."""
     with pytest.raises(Invalid, match="payload"):
-        payload(raw)
+        payload(raw, 1 << 20)
+
+
+@pytest.mark.parametrize(("raw", "why"), [(b'"' + b"a" * 9, "more than 9 bytes"), (b" \n ", "is empty")])
+def test_a_payload_is_refused_for_what_is_wrong_with_it(raw: bytes, why: str) -> None:
+    """One that is too long was cut before it is looked at, and would be told that it is truncated."""
+    with pytest.raises(Invalid, match=why):
+        payload(raw, 9)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb", "a\x1b[2J"])

@@ -39,7 +39,7 @@ def signal(run: str, name: str, identity: str | None, data: str | None) -> Exit:
     if sys.stdin.isatty():
         err("reading the payload from this terminal; end it with Ctrl-D")
     try:
-        raw = payload(sys.stdin.buffer.read(DEFAULT.signal + 1))
+        raw = payload(sys.stdin.buffer.read(DEFAULT.signal + 1), DEFAULT.signal)
     except Invalid as bad:
         raise BadPayload(bad.message) from None
     given = Client(where.socket).post(Signalled, "runs", run_named(run), "signals", name, body=raw, id=identity)

@@ -251,7 +251,7 @@ class Api:
         identity = signal_name(request.query_params.get("id", ""), "a signal's identity (?id=)")
         async with self._bodies.whole(request, self._limits.signal, "the payload") as raw:
             try:
-                value = payload(raw)
+                value = payload(raw, self._limits.signal)
             except Invalid as bad:
                 raise BadPayload(bad.message) from None
             return await in_thread(self._live.signal, request.path_params["run"], name, identity, value)

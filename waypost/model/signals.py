@@ -19,11 +19,15 @@ def signal_name(text: str, what: str = "a signal's name") -> str:
     return text
 
 
-def payload(raw: bytes) -> bytes:
+def payload(raw: bytes, most: int) -> bytes:
     """The bytes of a JSON value without blanks between its tokens: one line, every number as it was written.
 
-    Raises Invalid for what is no JSON, with the place.
+    Raises Invalid for what is no JSON, with the place, and for what has more than ``most`` bytes as it came.
     """
+    if len(raw) > most:  # of which the rest may never have been read
+        raise Invalid(f"the payload has more than {most:,} bytes")
+    if not raw.strip():
+        raise Invalid("the payload is empty", hint="write null where there is nothing to say")
     try:
         raw.decode()
         msgspec.json.decode(raw)
