@@ -72,15 +72,27 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]
 
 
 def test_a_death_at_any_point_loses_nothing(template: tuple[Path, int, int], tmp_path: Path) -> None:
-    """One run per point, from the first allocation to the last unlink of the stop; every second one dies half-way."""
+    """From the first allocation to the last unlink of the stop, at every other point; half of them die half-way."""
     source, _, total = template
     assert total > 60
-    for at in range(1, total + 1):
-        repository = tmp_path / f"{at}.git"
+    die_at(source, tmp_path, range(1, total + 1, 2))
+
+
+@pytest.mark.torture
+def test_a_death_at_each_of_the_other_points_loses_nothing(template: tuple[Path, int, int], tmp_path: Path) -> None:
+    """So that every single one is met."""
+    source, _, total = template
+    die_at(source, tmp_path, range(2, total + 1, 2))
+
+
+def die_at(source: Path, folder: Path, points: range) -> None:
+    """Die at each of these points, and look at what is left."""
+    for at in points:
+        repository = folder / f"{at}.git"
         shutil.copytree(source, repository)
         acknowledged: list[int] = []
         with pytest.raises(Died):
-            script(Store.open(repository, key=KEY, disk=DyingDisk(at, half=at % 2 == 0), limits=LIMITS), acknowledged)
+            script(Store.open(repository, key=KEY, disk=DyingDisk(at, half=at % 4 < 2), limits=LIMITS), acknowledged)
         check(repository, acknowledged)
         shutil.rmtree(repository)
 

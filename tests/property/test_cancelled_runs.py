@@ -31,7 +31,7 @@ def until(run: MemoryRun, events: int | None) -> None:
         run.log.fire()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), cancelled=st.integers(1, 40), killed=st.integers(0, 10))
 def test_a_cancelled_run_ends_cancelled_wherever_it_was_and_whenever_its_child_dies(
     seed: int, cancelled: int, killed: int

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.credentials import Assembled, NotAssembled
@@ -116,6 +116,7 @@ def gate(bench: Bench) -> object:
     return bench.state.barrier.gate
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(ACTIONS), max_size=40))
 def test_no_run_begins_before_its_child_holds_what_it_names_and_every_mail_gets_its_run(actions: list[str]) -> None:
     """Whatever comes in whatever order; and once the keeper answers, nothing is left waiting."""

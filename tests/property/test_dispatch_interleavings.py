@@ -457,7 +457,7 @@ def _set_aside(event: ev.AnyEvent) -> bool:
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(10, 500), runs=st.sampled_from(["thread", "deployment"]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_every_mail_is_taken_up_once_and_every_run_reaches_the_child(seed, length, runs):
     """Whatever is late, refused, withheld or killed: no mail twice, no gap, no run started twice, nothing stuck."""
     world = World(runs)
@@ -475,7 +475,7 @@ def test_every_mail_is_taken_up_once_and_every_run_reaches_the_child(seed, lengt
 
 @given(seed=st.integers(0, 2**32), crashes=st.integers(1, 12))
 @example(seed=6992, crashes=3)  # resumed with a count from before an operator let it go on
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_exits_are_counted_against_those_that_were_driven_and_set_aside_exactly_them(seed, crashes):
     """Children end again and again, over whatever runs there are: nobody else is charged, and nobody is stuck."""
     world = World("thread")

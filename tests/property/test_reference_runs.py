@@ -154,7 +154,7 @@ def _id(raw: bytes) -> str:
     return raw.partition(b"Message-ID: <")[2].partition(b">")[0].decode()
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(runs(), st.sampled_from([made.sealed, made.one_a_file]))
 def test_an_imported_repository_has_the_same_runs(theirs: list[Theirs], form: Callable[..., dict[str, bytes]]) -> None:
     """Event by event, value by value, mail by mail; nothing twice, nothing that wasn't there but what says so."""

@@ -124,7 +124,7 @@ def test_no_step_of_the_hosts_is_anybody_elses(author: str) -> None:
         assert rules & {"author", "fence"}, change.subject
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_what_went_wrong_is_refused_or_does_no_harm(data: st.DataObject) -> None:
     """A file left out, put twice, put elsewhere, cut short, or mixed up with another; a delete too few or too many."""

@@ -232,7 +232,7 @@ class World:
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(5, 200))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_every_sink_ends_up_with_what_is_open_and_hears_of_each_once(seed: int, length: int) -> None:
     """Slow sinks, sinks that leave in the middle, crews that are made anew, pages that are old when they come."""
     chance = Random(seed)

@@ -104,5 +104,5 @@ class StoreMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-StoreMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
 TestStore = StoreMachine.TestCase

@@ -342,4 +342,4 @@ class Substrate(RuleBasedStateMachine):
 
 
 TestSubstrate = Substrate.TestCase
-TestSubstrate.settings = settings(max_examples=8, stateful_step_count=25)
+TestSubstrate.settings = settings(max_examples=5, stateful_step_count=25)

@@ -22,7 +22,7 @@ CHILD = WorkflowProcess(Generation(1))
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(5, 120), most=st.sampled_from([1, 2, 5, 256]))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_each_timer_fires_once_however_the_clock_runs(seed, length, most):
     """Set, cancelled, paused, withheld, restarted, with a clock that jumps: once each, and none is forgotten.
 
@@ -87,7 +87,7 @@ def test_each_timer_fires_once_however_the_clock_runs(seed, length, most):
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_what_an_event_opens_and_what_is_open_still_are_the_deadlines_of_a_run(seed):
     """The scheduler follows the events one by one; whoever folds the whole log must find the same deadlines."""
     chance = Random(seed)
@@ -118,7 +118,7 @@ def test_what_an_event_opens_and_what_is_open_still_are_the_deadlines_of_a_run(s
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_watcher_sees_what_became_durable_after_it_came_once_and_in_order(seed):
     """Whenever it came, and however commits and flushes fell."""
     chance = Random(seed)

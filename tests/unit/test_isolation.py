@@ -256,6 +256,7 @@ def test_a_file_that_is_opened_is_opened_alone(folder: Path) -> None:
 names = st.sets(st.sampled_from([f"d{number}" for number in range(9)]))
 
 
+@settings(max_examples=25)
 @given(
     names, st.dictionaries(st.sampled_from(["d1", "d2"]), st.integers(0, 30)), st.sets(st.integers(10, 20)), st.text()
 )

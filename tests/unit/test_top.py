@@ -104,7 +104,7 @@ def test_who_needs_somebody_comes_first() -> None:
     assert "4 deployments: 2 running, 1 down, 1 held" in next(lines(answer, 80))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     columns=st.integers(20, 200),
     name=st.text("abcdefgh-", min_size=1, max_size=63),
