@@ -59,8 +59,9 @@ def test_what_is_listed_is_shown_and_tried_without_a_host(data: Path, monkeypatc
     found = {each["handle"]: (each["state"], each["why"]) for each in json.loads(tried.out)["credentials"]}
     assert found == {"github": ("ok", ""), "db": ("failing", f"{data}/db: No such file or directory")}
     (data / "db").write_text("hunter3hunter3\n")
+    (data / "db").chmod(0o644)
     tried = verb("credentials", "check", data=data)
-    assert tried.status == Exit.OK
+    assert (tried.status, "db is open to others: chmod 600 it" in tried.out) == (Exit.OK, True)
     assert "hunter" not in shown.out + tried.out
 
 

@@ -4,6 +4,7 @@ Commands are real ones; what they leave behind is looked for in the system.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,23 @@ def test_a_command_that_hangs_is_killed_with_all_that_it_has_started(tmp_path: P
     assert "hasn't ended within 0.8 s" in why(way, around(tmp_path, patience=0.8))
     pids = tuple(map(int, (tmp_path / "pids").read_text().split()))
     eventually(lambda: not any(map(alive, pids)), "both are gone")
+
+
+@pytest.mark.parametrize(("then", "given"), [("sleep 1000", False), ("exit 3", False), ("echo s3cret", True)])
+def test_what_has_left_a_commands_session_stays_only_where_a_secret_was_given(
+    tmp_path: Path, then: str, *, given: bool
+) -> None:
+    """An agent that keeps a passphrase is of use; one more at each try of a command that hangs fills the machine."""
+    way = FromCommand(
+        ("sh", "-c", f"setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do :; done; {then}")
+    )
+    assert isinstance(read(way, around(tmp_path, patience=0.8)), Had) is given
+    pid = int((tmp_path / "pid").read_text())
+    if not given:
+        eventually(lambda: not alive(pid), "it is gone")
+        return
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_command_whose_child_keeps_its_output_open_is_over_when_it_has_ended(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from waypost.cli import words
 from waypost.cli.client import Client
@@ -101,13 +102,17 @@ def _offline_check(data: DataDir) -> CredentialsShown:
     """By this shell's environment, as a host that is started here would have it."""
     from waypost.host import providers
     from waypost.host.credentials_file import read
+    from waypost.host.keeper_logic import AT_ONCE
     from waypost.host.keeper_words import attempt, sources
 
     configured = read(data.credentials)
     around = providers.Surroundings(environment=os.environ, folder=data.path)
-    found = []
-    for credential in configured.credentials.values():
-        reading = providers.read(credential.way, around)
-        why = reading.why if isinstance(reading, providers.Failed) else ""
-        found.append(attempt(credential, why, int(time.time() * 1000)))
+    listed = configured.credentials.values()
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # one command that hangs is waited for, and not one after the other
+        readings = tuple(pool.map(lambda each: providers.read(each.way, around), listed))
+    now = int(time.time() * 1000)
+    found = (
+        attempt(each, reading if isinstance(reading, providers.Failed) else reading.warning, now)
+        for each, reading in zip(listed, readings, strict=True)
+    )
     return CredentialsShown(credentials=tuple(found), sources=sources(configured))

@@ -211,7 +211,7 @@ def _tried(turn: Turn, handle: str, token: int, reading: Reading) -> None:
     if trying is None:
         return
     others = tuple(each for each in turn.state.trying if each is not trying)
-    found = {**trying.found, handle: reading.why if isinstance(reading, Failed) else ""}
+    found = {**trying.found, handle: reading if isinstance(reading, Failed) else reading.warning}
     trying = replace(trying, left=trying.left - {handle}, found=found)
     if trying.left:
         turn.set(trying=(*others, trying))

@@ -13,6 +13,7 @@ from ipc.secret import Secret
 from waypost.acting import Ref
 from waypost.host.credential_answers import Delivered
 from waypost.host.credentials_file import Configured
+from waypost.host.providers import Failed
 from waypost.model.ids import Deployment
 
 # --- one credential ------------------------------------------------------------------------------------------------
@@ -78,11 +79,11 @@ Purpose: TypeAlias = Earnest | Trial
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """Somebody tries all of them; ``found``: by handle, empty where it could be read."""
+    """Somebody tries all of them; ``found``: by handle, of one that could be read what to see to all the same."""
 
     token: int
     left: frozenset[str]
-    found: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, str | Failed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from ipc.deliveries import handles_of
 from waypost.host.credential_answers import CredentialShown, CredentialsShown, SourceShown
 from waypost.host.credentials_file import KINDS, Configured, Credential
 from waypost.host.keeper_states import Entry, Keeper, Kept, Missing, Stale, Trying, Unread
+from waypost.host.providers import Failed
 from waypost.model.times import stamp
 
 
@@ -50,26 +51,17 @@ def shown(state: Keeper) -> tuple[CredentialShown, ...]:
 def tried(state: Keeper, trying: Trying, wall: int) -> CredentialsShown:
     """Each credential, how trying it went, and the sources; ``wall``: Unix ms."""
     found = tuple(
-        attempt(credential, trying.found.get(handle, "it is still being read"), wall)
+        attempt(credential, trying.found.get(handle, Failed("it is still being read")), wall)
         for handle, credential in state.configured.credentials.items()
     )
     return CredentialsShown(credentials=found, sources=sources(state.configured))
 
 
-def attempt(credential: Credential, why: str, wall: int) -> CredentialShown:
-    """How one try went: ``why`` it failed, empty where it could be read."""
-    return _shown(credential, Missing(wall, why), ()) if why else _ok(credential, wall)
-
-
-def _ok(credential: Credential, wall: int) -> CredentialShown:
-    return CredentialShown(
-        handle=credential.handle,
-        kind=KINDS[type(credential.way)],
-        state="ok",
-        deployments=tuple(sorted(credential.deployments or ())),
-        refresh=credential.refresh,
-        since=stamp(wall),
-    )
+def attempt(credential: Credential, found: str | Failed, wall: int) -> CredentialShown:
+    """How one try went: why it failed, or, of one that could be read, what somebody should see to all the same."""
+    if isinstance(found, Failed):
+        return _shown(credential, Missing(wall, found.why), ())
+    return _said(credential, "ok", stamp(wall), found, ())
 
 
 def _shown(credential: Credential, entry: Entry, used_by: tuple[str, ...]) -> CredentialShown:
@@ -84,6 +76,10 @@ def _shown(credential: Credential, entry: Entry, used_by: tuple[str, ...]) -> Cr
             state, since, why = "failing", stamp(entry.since), entry.why
         case _:
             assert_never(entry)
+    return _said(credential, state, since, why, used_by)
+
+
+def _said(credential: Credential, state: str, since: str, why: str, used_by: tuple[str, ...]) -> CredentialShown:
     return CredentialShown(
         handle=credential.handle,
         kind=KINDS[type(credential.way)],

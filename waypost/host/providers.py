@@ -2,13 +2,15 @@
 
 A secret is text in UTF-8, of 1 to 65,536 bytes, without NUL; one line end at its end isn't part of it. A command gets
 ``PATH`` and ``HOME`` and no other variable, no input, a session of its own and ``PATIENCE`` seconds; whatever it has
-started in that session is killed when it has ended, when its time is over, and when the host is gone. What it says on
-stderr is nobody's to show.
+started in that session is killed when it has ended, when its time is over, and when the host is gone. What it has
+started outside of it, such as an agent that keeps a passphrase, may stay where it gave a secret; where it didn't, that
+goes as well, as it is tried again and again. What it says on stderr is nobody's to show.
 
 Promise: no answer but ``Had`` has anything of what was read; nothing here waits longer than ``PATIENCE`` for a command.
 """
 
 import os
+import secrets
 import select
 import signal
 import stat
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from ipc import strays
 from ipc.deliveries import VALUE
 from ipc.environment import MARK
 from ipc.secret import Secret
@@ -121,10 +124,13 @@ def _file(path: Path) -> Reading:
 def _command(words: tuple[str, ...], around: Surroundings) -> Reading:
     what = f"the command {words[0]!r}"
     environment = {name: around.environment[name] for name in ("PATH", "HOME") if name in around.environment}
-    if around.mark:
-        environment[MARK] = around.mark
+    mark = f"{around.mark}.{secrets.token_hex(16)}"
+    environment[MARK] = mark
     with closing(Guardian()) as guardian:
-        return _guarded(words, around, what, environment, guardian)
+        reading = _guarded(words, around, what, environment, guardian)
+    if isinstance(reading, Failed):
+        strays.end(strays.Mark(mark))
+    return reading
 
 
 def _guarded(
