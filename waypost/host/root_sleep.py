@@ -18,7 +18,7 @@ from actors.messages import WakeAt, Woken
 from actors.watching import Sleeps
 from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
-from waypost.host.berths import Enter, Patience, Press
+from waypost.host.berths import Berths, Enter, Patience, Press
 from waypost.host.clock import jump
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
@@ -62,19 +62,19 @@ _REST = frozenset({"held", "down", "stopped"})
 def begun(message: Begin) -> Opening:
     """Everybody waits to be started, in order, but those that sleep; first those that stay up whatever comes."""
     members: dict[Deployment, Member] = {}
-    night = Night()
-    for spec in sorted(message.specs, key=lambda spec: not spec.warm):
-        night = replace(night, berths=berths.wants(night.berths, spec.name))
+    deadlines: list[tuple[int, Deployment]] = []
     for spec in message.specs:
-        if spec.name in message.dormant:
-            sleep = message.dormant[spec.name]
-            deadline = sleep.deadline
-            shown = _dormant(described(spec, "dormant", ""), sleep)
-            members[spec.name] = Dormant(spec=spec, incarnation=0, description=shown, deadline=deadline)
-            night = _put(replace(night, berths=berths.left(night.berths, spec.name)), spec.name, deadline)
-        else:
+        sleep = message.dormant.get(spec.name)
+        if sleep is None:
             members[spec.name] = Awaiting(spec=spec, incarnation=1, description=described(spec, "idle", ""))
-    return Opening(members, 1, night=night)
+            continue
+        shown = _dormant(described(spec, "dormant", ""), sleep)
+        members[spec.name] = Dormant(spec=spec, incarnation=0, description=shown, deadline=sleep.deadline)
+        if sleep.deadline is not None:
+            deadlines.append((sleep.deadline, spec.name))
+    awaiting = (spec for spec in message.specs if spec.name not in message.dormant)
+    row = tuple(spec.name for spec in sorted(awaiting, key=lambda spec: not spec.warm))
+    return Opening(members, 1, night=Night(Berths(waiting=row), tuple(sorted(deadlines))))
 
 
 def deployed(member: Member) -> Deployed:
