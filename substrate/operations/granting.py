@@ -98,7 +98,7 @@ def barred(granted: InForce, start: Start, deployment: str) -> Fault | None:
     where = deployment if step == RUN else f"{deployment} {step}"
     return Fault(
         type=GRANTS_MISSING,
-        message=f"{model.lacking(missing)}; `waypost grants set {where} --secret {name}`, then send the mail again",
+        message=f"{model.lacking(missing)}; `waypost grants set {where} --secret {name}`, then send it as a new mail",
     )
 
 

@@ -84,6 +84,7 @@ def test_every_verb_with_and_without_a_host(file: Path) -> None:
         assert verb("approve", run, "--comment", "for once", data=data).status == 0
         host.wait_for('completed: "yes, for once"')
         assert verb("reject", run, data=data).status == 1
+        assert "a Message-ID of its own" in verb("send", "asking@example.com", data=data, stdin=mail("spooled")).err
     finally:
         host.stop()
     assert list((data / "spool" / "asking" / "new").iterdir()) == []

@@ -39,3 +39,8 @@ def test_what_others_have_named_can_t_steer_a_terminal(capsys: pytest.CaptureFix
     printed = capsys.readouterr().err + "\n".join(words.verified(Verified(isolation="none", deployments=(told,))))
     assert "c" in printed
     assert not {"\x1b", "\x07", "\x9b", "\r", "\udcff"} & set(printed)
+
+
+def test_no_open_approval_is_said() -> None:
+    """An empty answer could be one that was lost."""
+    assert list(words.approvals(())) == ["nothing is asked of anybody"]

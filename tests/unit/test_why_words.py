@@ -109,6 +109,14 @@ def test_of_a_thousand_deployments_those_are_told_that_need_somebody_and_the_res
     assert lines[-1] == "and 7 more; `waypost why --json` has them all"
 
 
+def test_a_run_without_a_host_is_told_so_once() -> None:
+    """It waits for a host; "orders is no host" below that is neither news nor English."""
+    on = msgspec.structs.replace(ON, state="no host", isolation="")
+    lines = list(run_words(msgspec.structs.replace(RUN, on=on)))
+    assert [line for line in lines if "orders is" in line] == []
+    assert "no host runs, so no isolation is in force" in lines
+
+
 def test_without_a_host_or_a_deployment_it_says_so(tmp_path: Path) -> None:
     """And not nothing."""
     assert list(all_words(Whys(hosted=False, deployments=()))) == ["no host runs here, and nothing is deployed"]

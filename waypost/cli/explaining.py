@@ -60,7 +60,8 @@ def run_words(answer: Why, options: tuple[str, ...] = ()) -> Iterator[str]:
     for wait in answer.waiting or (answer,):
         yield from _sentence(wait, options)
     on = answer.on
-    yield from _wrapped(f"{on.name} is {_state(on)}" + (f", since {moment(on.since)}" if on.since else ""))
+    if on.state != "no host":  # which has been said: it is what the run waits for first
+        yield from _wrapped(f"{on.name} is {_state(on)}" + (f", since {moment(on.since)}" if on.since else ""))
     yield from _where(on)
 
 

@@ -62,7 +62,8 @@ def introduced(where: DataDir, deployment: str) -> Iterator[str]:
     rows = _read(where, deployment, 1).schedules
     for each in rows[:_FIRST]:
         due, there = _when(each.next[0]) if each.next else ("never", "never")
-        yield harmless(f"due by {each.schedule}, {each.expression} {each.tz}: {due} UTC, {there} there")
+        local = "" if each.tz == "UTC" else f", {there} there"
+        yield harmless(f"due by {each.schedule}, {each.expression} {each.tz}: {due} UTC{local}")
     if len(rows) > _FIRST:
         yield f"… {len(rows) - _FIRST} more schedules"
 

@@ -63,12 +63,15 @@ def _wait(wait: WaitingOn) -> str:
 
 
 def approvals(found: Iterable[ApprovalShown]) -> Iterator[str]:
-    """Open approvals, each with the command that answers it."""
+    """Open approvals, each with the command that answers it; a line that says so where there is none."""
+    each = None
     for each in found:
         until = f", until {moment(each.deadline)}" if each.deadline else ""
         who = harmless(", ".join(each.who))
         yield f"{each.run} {each.call}  {harmless(each.title)}  asked {who} at {moment(each.at)}{until}"
         yield f"  next: waypost approve {each.run} --call '{each.call}'   (or: waypost reject …)"
+    if each is None:
+        yield "nothing is asked of anybody"
 
 
 def would_go(name: str, go: "WouldGo") -> Iterator[str]:

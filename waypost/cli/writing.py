@@ -37,6 +37,8 @@ def send(address: str, data: str | None) -> Exit:
         return Exit.OK
     already = "" if taken.outcome == "enqueued" else f", already there ({taken.place})"
     out(f"accepted as mail {taken.arrival} for {taken.run}{already}")
+    if taken.place == "consumed":
+        err("nothing new begins: to send it as a new mail, give it a Message-ID of its own")
     return Exit.OK
 
 
