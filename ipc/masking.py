@@ -1,13 +1,15 @@
 """Delivered values out of texts that leave: error texts, progress, what a child prints.
 
-Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text
-or a repr, whole; not in base64, reversed or in pieces. One of fewer than ``LEAST`` bytes isn't looked for, because it
-would be found everywhere.
+Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text,
+a repr or a URL, whole; not in base64, reversed or in pieces. One of fewer than ``LEAST`` bytes isn't looked for: it would
+be found everywhere.
 
 Pure, but for `Stream`, which keeps the end of what came.
 """
 
+import json
 import re
+import urllib.parse
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -91,12 +93,22 @@ class Stream:
 
 
 def _forms(value: bytes) -> tuple[bytes, ...]:
-    """As it is, and as JSON writes it."""
+    """As it is, as JSON writes it (with other letters as they are, or not), as a repr does, and as a URL does."""
     try:
-        written = msgspec.json.encode(value.decode())[1:-1]
+        text = value.decode()
     except UnicodeDecodeError:
         return (value,)
-    return (value,) if written == value else (value, written)
+    written = (
+        msgspec.json.encode(text)[1:-1],
+        json.dumps(text)[1:-1].encode(),
+        repr(text)[1:-1].encode(),
+        ascii(text)[1:-1].encode(),
+        repr(value)[2:-1].encode(),
+        urllib.parse.quote(text).encode(),
+        urllib.parse.quote_plus(text).encode(),
+        urllib.parse.quote(text, safe="").encode(),
+    )
+    return tuple(dict.fromkeys((value, *written)))
 
 
 def _overlap(data: bytes, form: bytes) -> int:

@@ -1,6 +1,8 @@
 """Values that were delivered, found and hidden in what leaves."""
 
 import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,22 @@ def test_a_value_is_found_as_json_writes_it_too() -> None:
     """Results and args of errors are JSON by the time that they are looked at."""
     assert MASK.found(json.dumps({"t": TOKEN.decode()}).encode()) == "github"
     assert MASK.found(b'{"t":"nothing"}') == ""
+
+
+ODD = "p\u00e4ss'w\"ord/+\x1b &x"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [json.dumps, repr, ascii, lambda text: repr(text.encode()), quote, quote_plus, lambda text: quote(text, safe="")],
+    ids=["json", "repr", "ascii", "bytes", "quote", "quote_plus", "quote all"],
+)
+def test_a_value_is_found_as_errors_write_it(written: Callable[[str], str]) -> None:
+    """A client that can't reach its server says the URL, of which the token is a part; others show an argument."""
+    mask = NOTHING.learned({"odd": ODD.encode()})
+    said = f"can't reach https://x.example/?key={written(ODD)}."
+    assert mask.found(said.encode()) == "odd"
+    assert "ss" not in mask.hidden_text(said).removeprefix("can't reach https://x.example/?key=")
 
 
 def test_a_value_that_begins_another_one_leaves_nothing_of_the_longer_one() -> None:
