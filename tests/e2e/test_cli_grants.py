@@ -104,6 +104,7 @@ def test_the_examples_of_the_page_do_what_they_say(place: Path) -> None:
             _misused(data)
     assert {each: one.status for each, one in done.items() if one.status} == {}
     assert "secret github: waypost grants set expenses open_issue --secret github" in done["deploy expenses.py"].out
+    assert "not listed in credentials.toml: github" in done["grants set expenses open_issue --secret github"].err
     assert "boss@example.com (as declared)" in done["grants show expenses"].out
     (step,) = json.loads(done["grants show expenses open_issue --json"].out)["steps"]
     assert (step["secrets"], step["asks"], step["lacks"]) == (["github"], ["github"], [])

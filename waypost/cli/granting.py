@@ -74,7 +74,19 @@ def change(  # noqa: PLR0913 - an option each
         done = (_changed(where, name, wanted),)
     for each in done:
         out(msgspec.json.encode(each).decode() if as_json else _told(each))
+    if give_more:
+        err(*_unlisted(where, named.secrets))
     return Exit.OK
+
+
+def _unlisted(where: DataDir, handles: Sequence[str]) -> Iterator[str]:
+    """What may be misspelt: a credential that isn't listed keeps every run of the deployment from beginning."""
+    from waypost.cli.trusting import handles as listed
+
+    missing = sorted(set(handles) - listed(where)) if handles else []
+    if missing:
+        yield f"not listed in credentials.toml: {harmless(', '.join(missing))}; a run fails at its start until it is"
+        yield "  `waypost credentials list` shows what is, `waypost grants revoke` takes a slip back"
 
 
 def export_to(name: str, folder: str, data: str | None) -> Exit:

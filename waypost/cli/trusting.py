@@ -11,6 +11,7 @@ from waypost.cli.output import err, harmless
 from waypost.cli.place import existing, plain
 from waypost.cli.reading import either, give
 from waypost.host.credential_answers import CredentialShown, CredentialsReloaded, CredentialsShown
+from waypost.host.credential_errors import BadCredentials
 from waypost.host.datadir import DataDir
 from waypost.host.exits import Exit
 
@@ -24,6 +25,15 @@ def shown(data: str | None, *, as_json: bool) -> Exit:
     answer = either(existing(data), lambda client: client.get(CredentialsShown, "credentials"), _offline_list)
     give(answer, _all(answer), as_json=as_json)
     return Exit.OK
+
+
+def handles(where: DataDir) -> frozenset[str]:
+    """What is listed, by the host if one runs; nothing where the file can't be used."""
+    try:
+        answer = either(where, lambda client: client.get(CredentialsShown, "credentials"), _offline_list)
+    except BadCredentials:
+        return frozenset()
+    return frozenset(each.handle for each in answer.credentials)
 
 
 def check(data: str | None, *, as_json: bool) -> Exit:
