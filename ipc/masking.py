@@ -1,8 +1,8 @@
 """Delivered values out of texts that leave: error texts, progress, what a child prints.
 
 Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text,
-a repr or a URL, whole; not in base64, reversed or in pieces. One of fewer than ``LEAST`` bytes isn't looked for: it would
-be found everywhere.
+a repr or a URL, whole; not in base64, reversed or in pieces. One of fewer than ``LEAST`` bytes isn't looked for: that
+would be found everywhere.
 
 Pure, but for `Stream`, which keeps the end of what came.
 """
