@@ -336,6 +336,25 @@ def test_a_path_that_is_no_text_is_refused_in_words(place: Path, verbs: tuple[st
     assert not (folder / ".waypost").exists()
 
 
+NO_THREADS = """
+import sys, threading
+def start(thread):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = start
+from waypost.cli.main import main
+main()
+"""
+
+
+def test_a_host_that_gets_no_thread_says_so(place: Path) -> None:
+    """As under a limit of processes, which root isn't held to: in words, with what helps, and the code is deployed."""
+    command = [sys.executable, "-P", "-c", NO_THREADS, "run", "echo.py"]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == Exit.WITHHELD, done.stderr
+    assert "waypost: the host can't start: can't start new thread\n  allow its user more processes" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.torture
 def test_the_examples_of_the_page_can_be_run(place: Path) -> None:
     """Each command as docs/deploy.md has it, but for those that run a host, which all other tests do."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from waypost.host.exits import Exit
 from waypost.testing.host_process import COMMAND, HostProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
@@ -140,6 +141,23 @@ def test_a_drain_shows_what_it_waits_for_and_ends_held_until_it_is_resumed(host:
     finally:
         after.stop()
     assert len(bodies(books)) == 1
+
+
+@pytest.mark.parametrize("arguments", [("drain", "slow", "--end"), ("recycle", "slow", "--reason", "it leaks")])
+def test_who_looks_on_is_told_when_the_host_is_killed_meanwhile(
+    host: MakeHost, books: Path, arguments: tuple[str, ...]
+) -> None:
+    """What isn't recorded before it is done is forgotten then, and an operator has to know, with the command."""
+    one = host().start()
+    one.send(ADDRESS, mail(1, "north"))
+    one.wait_for("step work begins")
+    looking = Looking(one, *arguments)
+    looking.wait_for("is draining")
+    one.kill()
+    looking.wait_for("slow: the host has ended, and what was begun is forgotten")
+    line = looking.wait_for("once more")
+    assert "waypost " + " ".join(arguments[:2]) in line
+    assert looking.end() == Exit.NO_HOST
 
 
 def test_a_host_that_is_told_to_end_lets_a_step_finish(host: MakeHost, books: Path) -> None:

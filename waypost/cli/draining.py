@@ -1,6 +1,7 @@
 """``waypost drain`` and ``waypost recycle``: begun by the host, and looked on until they are done, or Ctrl-C."""
 
 import itertools
+import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -9,8 +10,9 @@ from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import existing, plain
 from waypost.host.answers import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
+from waypost.host.errors import NoHost, Unanswered
 from waypost.host.exits import Exit
-from waypost.host.keeping_errors import CameOtherwise
+from waypost.host.keeping_errors import CameOtherwise, Forgotten
 
 _SETTLED = frozenset({"running", "held", "stopped", "down"})
 """States in which a deployment stays."""
@@ -26,7 +28,7 @@ def drain(name: str, data: str | None, *, end: bool) -> Exit:
         if said.code not in {"retiring" if end else "draining", "held"}:
             raise  # else it is what was begun before, and this looks on
     try:
-        ended = _follow(client, name)
+        ended = _follow(client, name, f"waypost drain {name}{' --end' if end else ''}")
     except KeyboardInterrupt:
         out(f"{name} goes on draining; `waypost drain {name}` shows it again, `waypost resume {name}` ends it")
         return Exit.OK
@@ -43,7 +45,8 @@ def recycle(name: str, reason: str, data: str | None) -> Exit:
     body = msgspec.json.encode({"reason": plain("--reason", reason)})
     begun = client.post(DeploymentRecycling, "deployments", name, "recycle", body=body)
     try:
-        ended = _follow(client, name, after=begun.generation)
+        again = f"waypost recycle {name} --reason {shlex.quote(reason)}"
+        ended = _follow(client, name, again, after=begun.generation)
     except KeyboardInterrupt:
         out(f"{name} goes on being recycled")
         return Exit.OK
@@ -53,10 +56,13 @@ def recycle(name: str, reason: str, data: str | None) -> Exit:
     return Exit.OK
 
 
-def _follow(client: Client, name: str, after: int = -1) -> DeploymentStatus:
-    """Show each change until the deployment stays as it is, by a generation behind ``after`` where it runs."""
+def _follow(client: Client, name: str, again: str, after: int = -1) -> DeploymentStatus:
+    """Show each change until the deployment stays as it is, by a generation behind ``after`` where it runs.
+
+    ``again`` is the command that begins it anew. Raises Forgotten, Said, Unanswered.
+    """
     said: tuple[str, ...] = ()
-    for status in _changes(client, name):
+    for status in _changes(client, name, again):
         lines = tuple(_lines(status))
         if lines != said:
             out(*lines)
@@ -66,14 +72,26 @@ def _follow(client: Client, name: str, after: int = -1) -> DeploymentStatus:
     raise AssertionError("a deployment never changes no more")
 
 
-def _changes(client: Client, name: str) -> Iterator[DeploymentStatus]:
+def _changes(client: Client, name: str, again: str) -> Iterator[DeploymentStatus]:
     mark = ""
     for _ in itertools.count():
-        # The host answers when something has changed, or after a while.
-        followed = client.get(DeploymentFollowed, "deployments", name, known=mark)
+        followed = _followed(client, name, again, mark)
         if followed.mark != mark:
             mark = followed.mark
             yield followed.status
+
+
+def _followed(client: Client, name: str, again: str, mark: str) -> DeploymentFollowed:
+    try:
+        # The host answers when something has changed, or after a while.
+        return client.get(DeploymentFollowed, "deployments", name, known=mark)
+    except NoHost:
+        raise Forgotten(name, again) from None
+    except Unanswered:
+        try:
+            return client.get(DeploymentFollowed, "deployments", name, known="")
+        except NoHost:
+            raise Forgotten(name, again) from None
 
 
 def _lines(status: DeploymentStatus) -> Iterator[str]:

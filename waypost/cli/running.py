@@ -23,7 +23,7 @@ from waypost.host.datadir import DataDir
 from waypost.host.deployed import deployed_here
 from waypost.host.describe import Described, describe_all
 from waypost.host.descriptors import raise_limit, too_few
-from waypost.host.errors import HostError
+from waypost.host.errors import HostError, NoThread
 from waypost.host.exits import Exit, exit_for
 from waypost.host.granted import show_alone
 from waypost.host.guard import hide
@@ -34,6 +34,8 @@ from waypost.model.limits import DEFAULT, Limits
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 """As ``signal.signal`` has it."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NO_THREAD = "start new thread"
+"""In what Python raises where the system has none to give: it has no type of its own."""
 _GIVEN_UP = b"\0"
 """A ring that no signal makes: none has the number 0."""
 _DONE = b"\xff"
@@ -77,7 +79,12 @@ def run(
             give_up=signals.give_up,
         )
         out(f"waypost: {words.isolation(str(isolation))}")  # before anything could be run in it
-        host = Host.start(config)
+        try:
+            host = Host.start(config)
+        except RuntimeError as failure:
+            if _NO_THREAD not in str(failure):
+                raise
+            raise NoThread(str(failure)) from None
         try:
             _introduce(host, described, named=bool(files))
             ending = signals.wait()

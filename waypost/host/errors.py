@@ -374,6 +374,18 @@ class NoKey(HostError):
         self.path = path
 
 
+class NoThread(HostError):
+    """The system has no thread to give: its user, or its service, is at a limit."""
+
+    code = "withheld"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"the host can't start: {why}",
+            hint="allow its user more processes: `ulimit -u` of the shell, TasksMax= of systemd; or end others",
+        )
+
+
 class NoHost(HostError):
     """The verb needs a running host."""
 

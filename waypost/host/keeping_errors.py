@@ -34,6 +34,19 @@ class CameOtherwise(HostError):
         self.name, self.state = name, state
 
 
+class Forgotten(HostError):
+    """The host ended while somebody looked on at what it did, which isn't recorded until it is done."""
+
+    code = "no-host"
+
+    def __init__(self, name: str, command: str) -> None:
+        super().__init__(
+            f"{name}: the host has ended, and what was begun is forgotten: the next host runs {name} as ever",
+            hint=f"`waypost run`, then once more: `{command}`",
+        )
+        self.name = name
+
+
 class NotConfirmed(HostError):
     """Nobody has said that it may go on."""
 
