@@ -196,6 +196,29 @@ def test_one_that_cannot_be_read_hides_none_of_the_others(tmp_path: Path) -> Non
         deployed_here(DataDir(folder), timeout=30, environment={})
 
 
+@pytest.mark.parametrize("wrong", ["another one's repository", "code that doesn't load", "an address that is taken"])
+def test_one_that_cannot_be_run_keeps_no_other_from_running(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: str
+) -> None:
+    """A folder that was put in another one's place must not stop everything else that a host has to do."""
+    folder = tmp_path / "data"
+    flow = "from waypost import Workflow\nw = Workflow('{0}', address='{1}@example.com')\n@w.run\ndef f(): ...\n"
+    deploy_alone(folder, described({"echo.py": flow.format("echo", "echo").encode()}), command=("x",))
+    code = "import nowhere_to_be_found\n" if wrong == "code that doesn't load" else flow.format("zoo", "zoo")
+    deploy_alone(folder, described({"echo.py": code.encode()}, "zoo", "zoo@example.com"), command=("x",))
+    if wrong == "another one's repository":
+        shutil.rmtree(folder / "repos/zoo.git")
+        shutil.copytree(folder / "repos/echo.git", folder / "repos/zoo.git")
+    elif wrong == "an address that is taken":
+        taken = flow.format("zoo", "echo").encode()
+        deploy_alone(tmp_path / "else", described({"echo.py": taken}, "zoo", "echo@example.com"), command=("x",))
+        shutil.rmtree(folder / "repos/zoo.git")
+        shutil.copytree(tmp_path / "else/repos/zoo.git", folder / "repos/zoo.git")
+    (found,) = deployed_here(DataDir(folder), timeout=30, environment={})
+    assert found.spec.name == "echo"
+    assert "zoo isn't run: " in caplog.text
+
+
 def test_what_is_deployed_must_be_what_it_says(tmp_path: Path) -> None:
     """The workflow in it is looked at again, as a file is: another Python may have another answer."""
     folder = tmp_path / "data"

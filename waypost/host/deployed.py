@@ -12,12 +12,13 @@ from waypost.host import offline
 from waypost.host.code_errors import CodeGone, NothingDeployed
 from waypost.host.datadir import DataDir
 from waypost.host.describe import Described, ask, described, refuse_taken
-from waypost.host.errors import BadWorkflow
+from waypost.host.errors import BadWorkflow, HostError, Taken
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.materialise import is_whole, materialise
 from waypost.host.notes import noted
 from waypost.model.code import Deployed, tree_hash
 from waypost.model.declaration import NotDescribed
+from waypost.model.errors import WaypostError
 from waypost.model.installed import present
 
 _log = logging.getLogger(__name__)
@@ -48,31 +49,28 @@ def deployed_here(
 ) -> tuple[Described, ...]:
     """Every deployment of a data directory on the code that is deployed, looked at as a file is that is run.
 
-    One that sleeps isn't looked at (``notes``). One whose repository can't be read is left out, and named in the log.
-    Raises NothingDeployed, CodeGone, BadWorkflow, Taken; NoDataDirectory; SubstrateError where none can be read.
+    One that sleeps isn't looked at (``notes``). One whose repository or code can't be read, doesn't load, is another
+    one's or has another one's address is left out, and named in the log: it keeps no other from running.
+    Raises NothingDeployed, NoDataDirectory; where none is left, what is wrong with the first: SubstrateError, CodeGone,
+    BadWorkflow.
     """
     key = offline.public_key(data)
     asleep = noted(data, present()) if data.sleeping("").parent.exists() else {}
     found: list[Described] = []
-    failures: list[SubstrateError] = []
+    failures: list[WaypostError] = []
     for name in data.deployments():
         if name in asleep:
             found.append(asleep[name])
             continue
         try:
-            reader = Reader.open(data.repo(name), key)
-            record = reader.deployed()
-            files = {} if record is None else reader.code(record.tree)
-        except SubstrateError as failure:
-            _log.warning("%s isn't run: %s", name, failure.message)
+            one = _read(data, key, name, timeout=timeout, environment=environment, isolation=isolation)
+            if one is not None:
+                refuse_taken(one, found)
+                found.append(one)
+        except (SubstrateError, CodeGone, BadWorkflow, Taken) as failure:
+            hint = f" ({failure.hint})" if isinstance(failure, HostError) and failure.hint else ""
+            _log.warning("%s isn't run: %s%s", name, failure.message, hint)
             failures.append(failure)
-            continue
-        if record is not None:
-            if tree_hash(files) != record.tree:
-                raise CodeGone(name, "its files aren't those that its record names")
-            one = _again(name, record, files, timeout=timeout, environment=environment, isolation=isolation)
-            refuse_taken(one, found)
-            found.append(one)
     if not found:
         raise failures[0] if failures else NothingDeployed(str(data.path))
     return tuple(found)
@@ -89,6 +87,20 @@ def keep_whole(data: DataDir, name: str, tree: str, key: PublicKey) -> None:
         materialise(data.code, Reader.open(data.repo(name), key).code(tree))
     except (SubstrateError, OSError) as failure:
         _log.error("%s: the folder of its code can't be made anew: %s", name, failure)
+
+
+def _read(
+    data: DataDir, key: PublicKey, name: str, *, timeout: float, environment: Mapping[str, str], isolation: Isolation
+) -> Described | None:
+    """None where nothing was ever deployed."""
+    reader = Reader.open(data.repo(name), key)
+    record = reader.deployed()
+    if record is None:
+        return None
+    files = reader.code(record.tree)
+    if tree_hash(files) != record.tree:
+        raise CodeGone(name, "its files aren't those that its record names")
+    return _again(name, record, files, timeout=timeout, environment=environment, isolation=isolation)
 
 
 def _again(
