@@ -1,5 +1,6 @@
 """Real children on real descriptors: what they hold, what they can say, and that they die with their parent."""
 
+import gc
 import json
 import os
 import select
@@ -201,6 +202,12 @@ def test_a_child_dies_with_a_parent_that_was_killed(clean: ExitStack) -> None:
     assert ready(pidfd), "the grandchild outlived its parent"
 
 
+def descriptors() -> set[int]:
+    """What is open, without what earlier tests have left for the garbage; theirs may still be closed at any moment."""
+    gc.collect()
+    return set(open_descriptors())
+
+
 @pytest.mark.parametrize(
     ("program", "errno"),
     [("/nonexistent/python", 2), ("/etc/passwd", 13), ("/", 13)],
@@ -208,21 +215,21 @@ def test_a_child_dies_with_a_parent_that_was_killed(clean: ExitStack) -> None:
 )
 def test_an_exec_that_fails_is_a_typed_error_and_leaves_nothing_open(program: str, errno: int) -> None:
     """The supervisor must tell a wrong path from a child that crashed."""
-    before = open_descriptors()
+    before = descriptors()
     with pytest.raises(SpawnFailed) as caught:
         spawn([program], {}, b"")
     assert (caught.value.program, caught.value.stage, caught.value.errno) == (program, "exec", errno)
-    assert open_descriptors() == before
+    assert descriptors() <= before
 
 
 def test_many_spawns_leave_no_descriptor_behind() -> None:
     """A host that restarts children for a year has as many descriptors open as on its first day."""
-    before = open_descriptors()
+    before = descriptors()
     for _ in range(20):
         with ExitStack() as clean:
             running = Running("", mint(), clean)
             running.kill()
-    assert open_descriptors() == before
+    assert descriptors() <= before
 
 
 POOR_HOST = """
