@@ -66,13 +66,8 @@ def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, PL
             return _latched(setup, state)
         case Held() | Lifting():
             return _held(setup, state)
-        case Dozing() | LettingGo() | Auditing() | Ending(then=Audit() | Asleep()):
-            return Sentence(
-                waits_for="nothing: there is nothing to do, so its process and all that belongs to it end",
-                since=_since(state),
-                until=_later(state, setup.limits.stop_deadline * len(WHOLE)),
-                then="it is dormant, unless something comes meanwhile",
-            )
+        case Dozing() | LettingGo() | Auditing():
+            return _falling_asleep(setup, state)
         case Dormant(deadline=deadline):
             return asleep(deadline, _since(state))
         case Ending():
@@ -283,6 +278,15 @@ def _held(setup: Setup, state: Held | Lifting) -> Sentence:
 # --- down ----------------------------------------------------------------------------------------------------------
 
 
+def _falling_asleep(setup: Setup, state: State) -> Sentence:
+    return Sentence(
+        waits_for="nothing: there is nothing to do, so its process and all that belongs to it end",
+        since=_since(state),
+        until=_later(state, setup.limits.stop_deadline * len(WHOLE)),
+        then="it is dormant, unless something comes meanwhile",
+    )
+
+
 def _ending(setup: Setup, state: Ending) -> Sentence:
     since, until = _since(state), _later(state, setup.limits.stop_deadline * len(WHOLE))
     what = "its parts to end, one after the other"
@@ -295,8 +299,8 @@ def _ending(setup: Setup, state: Ending) -> Sentence:
             return Sentence(waits_for=what, since=since, until=until, then=then)
         case Lost(reason=reason, message=message):
             return down(setup.spec.name, reason, message, since, mailed=False)
-        case Audit() | Asleep():
-            raise AssertionError("it falls asleep: that has a sentence of its own")
+        case Audit() | Asleep():  # that has a sentence of its own
+            return _falling_asleep(setup, state)
         case _:
             assert_never(state.then)
 

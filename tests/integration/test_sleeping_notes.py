@@ -1,5 +1,6 @@
 """What is noted of a deployment that sleeps counts only where its repository is as the note says."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +80,13 @@ def garbage(data: DataDir) -> None:
     data.sleeping("orders").write_bytes(b"\xff\x00" * 100)
 
 
+def never(data: DataDir) -> None:
+    raw = data.sleeping("orders").read_bytes()
+    changed = re.sub(rb'"deadline":\d+', b'"deadline":99999999999999999999999', raw)
+    assert changed != raw
+    data.sleeping("orders").write_bytes(changed)
+
+
 def enormous(data: DataDir) -> None:
     data.sleeping("orders").write_bytes(b" " * (1024 * 1024 + 1))
 
@@ -107,7 +115,7 @@ def a_stranger(data: DataDir) -> None:
 @pytest.mark.parametrize(
     "happens",
     [
-        *(written, written_and_killed, opened_and_killed, torn, garbage, enormous, nested, renamed, gone),
+        *(written, written_and_killed, opened_and_killed, torn, garbage, never, enormous, nested, renamed, gone),
         *(without_a_branch, a_stranger),
     ],
     ids=lambda each: each.__name__,

@@ -19,6 +19,7 @@ from waypost.host.datadir import DataDir
 from waypost.host.describe import Described, Sleep
 from waypost.model.code import Deployed
 from waypost.model.declaration import Runs
+from waypost.model.event_parts import Milliseconds
 from waypost.model.ids import RunId
 from waypost.model.installed import Installed
 from waypost.model.limits import MIB
@@ -37,7 +38,7 @@ class Sleeping(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     head: str
-    deadline: int | None
+    deadline: Milliseconds | None
     spec: DeploymentSpec
     record: Deployed
     runs: Runs
