@@ -158,6 +158,14 @@ def test_what_rests_on_the_zone_database_is_refused_before_it_is_deployed(made, 
     refuse_untimely("digest.py", Declared(name="digest", address="digest@example.com"))
 
 
+def test_a_pattern_in_mail_to_is_refused_before_it_is_deployed_and_never_of_what_runs() -> None:
+    """It would be said to let mail out, and lets none; code that was deployed with one must go on running."""
+    declared = Declared(name="digest", address="digest@example.com", mail_to=("*@example.com",))
+    with pytest.raises(BadWorkflow, match="mail_to lists addresses") as refused:
+        refuse_untimely("digest.py", declared)
+    assert refused.value.hint == "`waypost grants set digest --mail '*@example.com'` lets it mail a whole domain"
+
+
 # --- what the run function is given ---------------------------------------------------------------------------------
 
 

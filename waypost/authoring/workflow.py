@@ -71,9 +71,6 @@ class Workflow:
             self.mail_to = tuple(mail_address(one) for one in _several("mail_to", mail_to))
         except (Invalid, TypeError) as bad:
             raise Misdeclared(f"Workflow({name!r}): {bad}") from None
-        if pattern := next((one for one in self.mail_to if "*" in one), ""):
-            grant = f"`waypost grants set {name} --mail '{pattern}'` lets it mail a whole domain"
-            raise Misdeclared(f"Workflow({name!r}): mail_to lists addresses, not {pattern!r}; {grant}")
         self.runs: Runs = _one_of(name, "runs", runs, get_args(Runs))
         self.on_crash_loop: OnCrashLoop = _one_of(name, "on_crash_loop", on_crash_loop, get_args(OnCrashLoop))
         self.warm: bool = _one_of(name, "warm", warm, (False, True))

@@ -181,13 +181,16 @@ def ask(
 
 
 def refuse_untimely(shown: str, declared: declaration.Declared) -> None:
-    """Raises BadWorkflow: a schedule's zone is unknown here, or none of its ticks will ever come.
+    """Raises BadWorkflow: a zone is unknown here, a schedule never comes, or mail_to has a pattern.
 
     Of new code alone. What is deployed runs: the zone database may have changed since, and that is the one schedule's
     trouble, which `waypost schedule list` tells, and not its runs'.
     """
     from waypost.model.schedule import MOST, check  # it loads the calendar; few have schedules
 
+    if pattern := next((one for one in declared.mail_to if "*" in one), ""):
+        grant = f"`waypost grants set {declared.name} --mail '{pattern}'` lets it mail a whole domain"
+        raise BadWorkflow(shown, f"{declared.name}: mail_to lists addresses, not {pattern!r}", hint=grant)
     schedules = declared.schedules or ()
     if len({each.id for each in schedules}) < len(schedules) or len(schedules) > MOST:
         raise BadWorkflow(shown, f"{declared.name} has more than {MOST} schedules, or two of one name")
