@@ -40,7 +40,9 @@ def known(data: DataDir, key: PublicKey, asleep: Iterable[Described] = ()) -> di
             continue
         with suppress(SubstrateError):  # what is wrong is said by the verbs that read, and by its supervisor
             reader = Reader.open(data.repo(name), key)
-            found[name] = Known(reader.facts().address, reader.deployed())
+            facts = reader.facts()
+            if facts.deployment == name:  # another one's, put in its place, has no say: it isn't run, either
+                found[name] = Known(facts.address, reader.deployed())
     return found
 
 
