@@ -53,7 +53,8 @@ class Host:
         self.started: SimpleQueue[tuple[str, float]] = SimpleQueue()
         self.most = 0
         self.client, self.over = Client(DataDir(data).socket), threading.Event()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.reader = threading.Thread(target=self._listen, daemon=True)
+        self.reader.start()
 
     def up(self) -> float:
         """Wait until the API answers; seconds since the start."""
@@ -89,9 +90,10 @@ class Host:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if found := _STARTED.search(line):
-                self.started.put((found[1], time.monotonic()))
+        with self.process.stdout as lines:
+            for line in lines:
+                if found := _STARTED.search(line):
+                    self.started.put((found[1], time.monotonic()))
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +102,7 @@ class Host:
         self.over.set()
         self.process.terminate()
         self.process.wait()
+        self.reader.join(PATIENCE)
 
 
 def one_by_one(host: Host, names: list[str]) -> list[float]:
