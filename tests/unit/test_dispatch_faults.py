@@ -3,6 +3,7 @@
 import pytest
 from msgspec import structs
 
+from actors.credentials import AskAgain
 from actors.errors import LogUnreadable, OutOfTurn
 from actors.logic.dispatch import Unopened, advance
 from actors.logic.dispatch_turn import Desk
@@ -29,6 +30,12 @@ from waypost.model.limits import Limits
 from waypost.testing.dispatch_bench import CHILD, NOW, RUN, START, Bench, started, step
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_keeper_that_has_more_before_anything_was_asked_for_changes_nothing():
+    """The repository isn't open yet."""
+    state = Unopened(Desk(start=START, limits=Limits()))
+    assert advance(state, AskAgain(), NOW).state == state
 
 
 def test_what_could_not_be_written_is_tried_again_by_one_wake_up():

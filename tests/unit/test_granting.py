@@ -20,6 +20,8 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import Change, Settled
+from substrate.rules.commit import Commit, Sorted
+from substrate.rules.grants import granted as rules_on_grants
 from substrate.rules.grants import readable
 from waypost.model import events as ev
 from waypost.model import grants as model
@@ -240,6 +242,26 @@ def test_a_step_that_is_gone_can_still_be_taken_its_grants_back(desk: Desk) -> N
     desk.tree.files[layout.step_grants_path("old")] = b'{"secrets":["github"]}'
     desk.reopen(desk.tree)
     assert desk.must(change("old", take=granted(secrets=["github"]))) == model.NOTHING
+
+
+def test_the_record_of_another_version_keeps_no_operator_from_granting(desk: Desk) -> None:
+    """What it declares can't be read here: then no step is known to be misspelt."""
+    assert isinstance(desk.tree, Files)
+    desk.tree.files[layout.DEPLOYED] = b'{"colour":"red"}'
+    desk.reopen(desk.tree)
+    assert desk.must(change("fecth", give=granted(secrets=["github"]))) == granted(secrets=["github"])
+
+
+def test_more_files_of_grants_than_may_be_are_a_finding() -> None:
+    """Put there by whomever."""
+    desk = Desk()
+    assert isinstance(desk.tree, Files)
+    desk.tree.files |= {layout.step_grants_path(f"s{n}"): b'{"secrets":["a"]}' for n in range(model.STEPS)}
+    desk.reopen(desk.tree)
+    more = layout.step_grants_path("one_more")
+    commit = Commit(author="supervisor", puts={more: b'{"secrets":["github"]}'})
+    made = Sorted(others={more: layout.place_of(more)})
+    assert [each.rule for each in rules_on_grants(desk.index, commit, made)] == ["grants"]
 
 
 def test_no_more_steps_have_grants_than_a_directory_and_a_frame_hold() -> None:

@@ -275,6 +275,34 @@ def test_schedules_that_cannot_be_read_are_told_and_looked_at_again():
     assert settled(bench).sent() == [5]
 
 
+def test_schedules_that_are_withheld_are_looked_at_again_and_nobody_is_told():
+    """The repository is being opened anew: that passes by itself."""
+    bench = ticking(every(5))
+    bench.at(5 * MINUTE)
+    bench.wake()
+    bench.answer(Refused("damaged", "a file is gone"))
+    bench.wake()
+    question = bench.questions.popleft()
+    bench.tell(Outcome(question.correlation, Withheld("it is being opened")))
+    assert len(bench.warnings) == 1
+    assert bench.wakes[-1].mono == 1000.0 + DEFAULT.backoff_first
+    bench.wake()
+    assert settled(bench).sent() == [5]
+
+
+def test_two_schedules_that_fail_at_once_are_looked_at_once():
+    """One wake-up is enough for all that failed."""
+    bench = ticking(every(5), every(5, name="other"))
+    bench.at(5 * MINUTE)
+    bench.wake()
+    before = len(bench.wakes)
+    bench.answer(Withheld("the disk is full"))
+    bench.answer(Withheld("the disk is full"))
+    assert len(bench.wakes) == before + 1
+    bench.wake()
+    assert settled(bench).sent() == [5, 5]
+
+
 def test_an_answer_that_nobody_waits_for_changes_nothing():
     """Of a question that was asked before the schedules were looked at anew."""
     bench = ticking(every(5))
