@@ -136,6 +136,27 @@ def test_what_is_followed_is_bounded() -> None:
     assert isinstance(marks.mails[10], Claiming)
 
 
+def test_what_began_before_it_was_watched_is_followed_no_further() -> None:
+    """A claim, a take-up, an end whose beginnings nobody has marked: nothing is made up."""
+    bench = Bench()
+    bench.up()
+    bench.mail(1)
+    marks, timed = Marks(), list[Timed]()
+    tell = bench.tell
+
+    def watched(message: Any) -> None:
+        nonlocal marks
+        before = len(bench.requests)
+        tell(message)
+        asked = [each for each in list(bench.requests)[before:] if not isinstance(each.what, Claim)]
+        marks, more = watch(marks, message, asked, 0.0, AROUND)
+        timed.extend(more)
+
+    bench.tell = watched  # type: ignore[method-assign] # watched from here on, and blind to claims
+    bench.settle()
+    assert (marks, timed) == (Marks(), [])
+
+
 def test_dispatch_goes_on_when_its_being_watched_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.credentials import Barred
 from actors.describing import ExitReason
 from actors.draining import Drain
 from actors.logic.supervisor_down import down
@@ -177,6 +178,15 @@ def test_the_repositorys_writer_says_when_space_is_short_and_when_that_is_over()
     assert "the disk is full" in sentence(SETUP, short.state).waits_for
     assert not step(RUNNING, SpaceShort("the disk is full", 0)).state.books.scarce
     assert sentence(SETUP, step(short.state, SpaceShort("", 1)).state) == sentence(SETUP, RUNNING)
+
+
+def test_what_bars_the_runs_of_this_child_is_said_until_it_is_over() -> None:
+    """What dispatch said of an earlier child doesn't count."""
+    generation = RUNNING.books.generation
+    barred = step(RUNNING, Barred(generation, "the credential github: its command failed"))
+    assert "github" in sentence(SETUP, barred.state).waits_for
+    assert step(RUNNING, Barred(Generation(generation - 1), "x")).state == RUNNING
+    assert sentence(SETUP, step(barred.state, Barred(generation, "")).state) == sentence(SETUP, RUNNING)
 
 
 def test_what_only_passes_through_changes_nothing_that_is_said() -> None:

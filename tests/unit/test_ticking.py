@@ -401,6 +401,17 @@ def test_a_file_that_is_none_is_refused_in_words(raw):
         decode(raw)
 
 
+def test_what_is_deployed_and_cannot_be_read_is_damage():
+    """A tick must not be taken for one that nobody has declared."""
+    files = Desk().tree
+    assert isinstance(files, Files)
+    desk = Desk(files)
+    deploy(desk, every(1))
+    files.files[layout.DEPLOYED] = b'{"colour":"red"}'
+    with pytest.raises(Damaged):
+        desk.do(Tick(schedule="daily", after=START, last=at(1), due=at(1)))
+
+
 def test_a_damaged_file_is_said_to_be_damaged():
     """The scheduler is told, and so is whoever asks."""
     files = Desk().tree
