@@ -25,6 +25,7 @@ from benchmarks.figures import load, quantile, say, show
 from waypost.cli.client import Client
 from waypost.host.answers import MailTaken
 from waypost.host.datadir import DataDir
+from waypost.host.errors import HostError
 from waypost.host.spool import leave
 from waypost.testing.host_process import COMMAND
 from waypost.testing.sleeping import mail, name_of, sleeping
@@ -58,7 +59,7 @@ class Host:
 
     def up(self) -> float:
         """Wait until the API answers; seconds since the start."""
-        while not (Path(self.client._path).exists() and self._answers()):  # noqa: SLF001 - it is ours
+        while not self._answers():
             time.sleep(LOOK)
         return time.monotonic() - self.begun
 
@@ -84,7 +85,7 @@ class Host:
     def _answers(self) -> bool:
         try:
             self.client.text("status")
-        except Exception:  # noqa: BLE001 - it isn't there yet
+        except HostError:  # it isn't there yet
             return False
         return True
 
