@@ -126,6 +126,12 @@ def test_a_variable_that_is_read_at_import_is_told_where_to_go(write: Write) -> 
     assert refusal(write("lw_mapping.py", "{}['CLAIMS_TOKEN']\n")).hint == "correct the line"
 
 
+def test_a_package_that_is_missing_is_to_be_installed_where_waypost_is(write: Write) -> None:
+    """A first workflow imports what its author has elsewhere: no line of it is wrong."""
+    failure = refusal(write("lw_package.py", "import lw_absent.part\n"))
+    assert f"install what has lw_absent where Waypost is (`{sys.executable} -m pip install" in failure.hint
+
+
 def test_an_error_in_an_imported_helper_names_the_line_in_the_workflow_file(write: Write) -> None:
     """The author looks at their own file first."""
     write("lw_helper.py", "raise RuntimeError('no license')\n")

@@ -4,6 +4,7 @@ Loaded when that happens and not before: taking a traceback apart needs a good p
 """
 
 import os
+import sys
 import traceback
 from pathlib import Path
 
@@ -44,6 +45,9 @@ def not_importable(failure: BaseException, path: str) -> NotLoadable:
     if isinstance(failure, FileNotFoundError):
         hint = "a file that is read while this one is imported must be listed: Workflow(…, files=[…])"
     wanted = failure.name or "" if isinstance(failure, ModuleNotFoundError) else ""
+    if wanted and not hint:
+        package = wanted.partition(".")[0]
+        hint = f"install what has {package} where Waypost is (`{sys.executable} -m pip install …`), or correct the line"
     return NotLoadable(code, path, f"{where}{reason}{shown}", hint=hint or "correct the line", wanted=wanted)
 
 
