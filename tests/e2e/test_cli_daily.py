@@ -60,3 +60,5 @@ def test_runs_are_signalled_cancelled_and_answered_while_their_process_comes_and
         done("approve", asking)
         host.wait_for('completed: "done"')
         assert done("approvals") == "nothing is asked of anybody\n"
+        done("drain", "daily")
+        assert "no run is live" in verb("resume", "daily", data=data).out, "what was cancelled doesn't go on"

@@ -16,6 +16,8 @@ from waypost.model.times import stamp
 
 SHOWN = 1000
 """Of each list."""
+_AT_REST = {"completed", "failed", "cancelled", "queued"}
+"""What has ended, or hasn't begun: ended runs are listed, too, until they are sealed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ def would_go(data: DataDir, name: str) -> WouldGo:
     raw = view.read(layout.EPOCH)
     reader = Reader(view)
     mails = tuple(_mails(view))
-    live = [line for line in reader.runs(SHOWN + 1) if line.state not in {"completed", "failed", "queued"}]
+    live = [line for line in reader.runs(SHOWN + 1) if line.state not in _AT_REST]
     waiting = sum(line.place in {"inbox", "processing"} for line in reader.queue())
     return WouldGo(
         why=why,
