@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from waypost import __version__
 from waypost.cli.command import run
 from waypost.cli.commands_grants import app
 from waypost.cli.verbs import GROUPS
@@ -34,3 +35,9 @@ def test_each_verb_has_a_help(verb: str, capsys: pytest.CaptureFixture[str]) -> 
     """The map leads somewhere."""
     assert run([verb, "--help"]) == 0
     assert f"Usage: waypost {verb} " in capsys.readouterr().out
+
+
+def test_the_command_says_which_version_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Who reports a fault is asked for it first."""
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"waypost {__version__}\n"

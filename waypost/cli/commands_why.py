@@ -1,4 +1,4 @@
-"""The verb that explains; it joins the others."""
+"""The verb that explains, and the option that says which version does; they join the others."""
 
 from typing import Annotated, Optional
 
@@ -7,6 +7,24 @@ import typer
 from waypost.cli.commands import Data, Json, app
 
 __all__ = ["app"]
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's form
+    if wanted:
+        from waypost import __version__
+        from waypost.cli.output import out
+
+        out(f"waypost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def itself(
+    version: Annotated[  # noqa: FBT002 - typer's form; done where it is read, before any verb
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """What may stand before a verb."""
 
 
 @app.command()
