@@ -103,6 +103,14 @@ def test_a_resumed_run_says_what_it_has_cost(attempt: int, said: str) -> None:
     assert Narrator().tell(resumed) == f"resumed in generation 2{said}"
 
 
+def test_a_failure_says_in_which_line_of_the_deployed_code_it_was_raised() -> None:
+    """The traceback is in the log, as JSON and with the folders of a library; its author looks for one line."""
+    tree = f"/data/code/{'0' * 64}/tree"
+    passed = f'File "{tree}/flow.py", line 8, in main\n  File "{tree}/helpers/rates.py", line 18, in rate\n'
+    error = msgspec.structs.replace(BROKE, traceback=f'{passed}  File "/usr/lib/decimal.py", line 3, in convert\n')
+    assert Narrator().tell(ev.RunFailed(error=error)).endswith(f"{BROKE.message} (helpers/rates.py line 18)")
+
+
 def test_a_cancelled_run_says_who_wanted_it_and_how_it_went() -> None:
     """Somebody will ask why it didn't pay."""
     lines = told(

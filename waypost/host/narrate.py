@@ -5,6 +5,7 @@ write into somebody's terminal.
 """
 
 import json
+import re
 from typing import assert_never
 
 from msgspec import UNSET
@@ -15,6 +16,8 @@ from waypost.model.times import stamp
 
 _SHORT = 100
 _LONG = 300
+_DEPLOYED = re.compile(r'File "[^"\n]*/code/[0-9a-f]{64}/tree/([^"\n]+)", line ([0-9]{1,9})\b')
+"""Where a traceback passes through deployed code."""
 
 
 def printable(text: str, limit: int = _LONG) -> str:
@@ -215,7 +218,13 @@ def _value(value: ev.Value) -> str:
 
 def _fault(fault: ev.Fault) -> str:
     where = f"step {printable(fault.step, _SHORT)}: " if fault.step else ""
-    return f"{where}{printable(fault.type, _SHORT)}: {printable(fault.message)}"
+    return f"{where}{printable(fault.type, _SHORT)}: {printable(fault.message)}{_line(fault)}"
+
+
+def _line(fault: ev.Fault) -> str:
+    """The last line of the deployed code that it came by, as its author knows it."""
+    places = _DEPLOYED.findall(fault.traceback)
+    return f" ({printable(places[-1][0], _SHORT)} line {places[-1][1]})" if places else ""
 
 
 def _unread(calls: tuple[str, ...]) -> str:
