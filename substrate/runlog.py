@@ -19,6 +19,8 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, is_run_id, run_ordinal
 
 _MISSING = "the file is missing"
+_TOGETHER = 16
+"""Events of a tail that are read in one go: whoever wants but some of them has as many in memory."""
 
 
 class Tree(Protocol):
@@ -127,9 +129,13 @@ def events(tree: Tree, run: RunId, *, after: int = 0) -> Iterator[bytes]:
             )
         yield from lines[max(0, after - first + 1) :]
         first += layout.FAN
-    for name in names:
-        if layout.parse_number(name.removesuffix(".json")) > after:
-            yield stored(tree, f"{layout.events_dir(run)}/{name}")
+    directory = layout.events_dir(run)
+    if after > folded:
+        names = tuple(name for name in names if layout.parse_number(name.removesuffix(".json")) > after)
+    for at in range(0, len(names), _TOGETHER):
+        some = names[at : at + _TOGETHER]
+        for name, data in zip(some, tree.several(directory, some), strict=True):
+            yield _there(f"{directory}/{name}", data)
 
 
 def tail(tree: Tree, run: RunId, known: Known) -> list[tuple[str, bytes]]:
@@ -139,9 +145,7 @@ def tail(tree: Tree, run: RunId, known: Known) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
     for name, data in zip(names, tree.several(directory, names), strict=True):
         path = f"{directory}/{name}"
-        if data is None:
-            raise Damaged(path, _MISSING)
-        found.append((path, data))
+        found.append((path, _there(path, data)))
     return found
 
 
@@ -152,10 +156,7 @@ def folded_events(tree: Tree, run: RunId) -> int:
 
 def stored(tree: Tree, path: str) -> bytes:
     """The bytes of a file that must be there. Raises Damaged."""
-    data = tree.read(path)
-    if data is None:
-        raise Damaged(path, _MISSING)
-    return data
+    return _there(path, tree.read(path))
 
 
 def find_grants(tree: Tree, run: RunId) -> bytes | None:
@@ -261,6 +262,12 @@ def load_on(
     if not seq:
         return ABSENT
     return Known(state, seq, prev, folded_events(tree, run), changed)
+
+
+def _there(path: str, data: bytes | None) -> bytes:
+    if data is None:
+        raise Damaged(path, _MISSING)
+    return data
 
 
 def _before(names: Sequence[str]) -> int:

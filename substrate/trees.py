@@ -116,7 +116,12 @@ class Trees:
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a directory, sorted; nothing where no directory is. ``""`` is the root."""
         node = self._find(path)
-        return () if node is None else tuple(sorted(key.rstrip(b"/").decode() for key in node.keys))
+        if node is None or not node.keys:
+            return ()
+        found = b"\0".join(node.keys).decode()
+        if "/" not in found:  # files alone: as they lie
+            return tuple(found.split("\0"))
+        return tuple(sorted(key.rstrip("/") for key in found.split("\0")))
 
     def files(self, path: str) -> Iterator[str]:
         """Every file below a directory, by full path."""
