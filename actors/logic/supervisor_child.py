@@ -67,7 +67,7 @@ def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[S
             return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
             books = replace(state.books, crashes=excuse(state.books.crashes))
-            return _back_off(setup, books, f"no new generation could be begun: {why}", now)
+            return _back_off(setup, books, f"no new generation could be begun: {why}", now, since=now.mono)
         case _:
             return Next(state)
 
@@ -153,7 +153,7 @@ def _exited(
     life = now.mono - books.launched
     books = replace(books, exited=Exited(books.generation, now.wall, why, reason))
     if reason.blame == "host":
-        return _back_off(setup, replace(books, crashes=excuse(books.crashes, life)), why, now)
+        return _back_off(setup, replace(books, crashes=excuse(books.crashes, life)), why, now, since=now.mono)
     state = Counting(books, why, life)
     return Next(state) if counted is None else _charged(setup, state, counted, now)
 
@@ -165,7 +165,7 @@ def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> N
     often = loop(after, setup.limits) if len(after.ages) > len(before.ages) else ""
     if often:
         return _latch(setup, books, f"{often}, the last one: {state.reason}")
-    return _back_off(setup, books, state.reason, now)
+    return _back_off(setup, books, state.reason, now, since=books.launched + state.life)
 
 
 def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
@@ -174,8 +174,9 @@ def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
     return Next(Latching(books, books.last, detail), (Pass(books.last, latch),))
 
 
-def _back_off(setup: Setup, books: Books, reason: str, now: Now) -> Next[State]:
-    delay = pause(books.crashes, setup.limits)
+def _back_off(setup: Setup, books: Books, reason: str, now: Now, *, since: float) -> Next[State]:
+    """Pause, from ``since`` on (monotonic seconds): what is written meanwhile makes it no longer."""
+    over = max(now.mono, since + pause(books.crashes, setup.limits))
     books = replace(books, last=books.last + 1)
-    state = BackingOff(books, books.last, now.wall + round(delay * 1000), reason)
-    return Next(state, (WakeAt(Woken(books.last), mono=now.mono + delay),))
+    state = BackingOff(books, books.last, now.wall + round((over - now.mono) * 1000), reason)
+    return Next(state, (WakeAt(Woken(books.last), mono=over),))

@@ -25,6 +25,7 @@ from substrate.messages import (
 )
 from waypost.acting import Asked, Next, Reply
 from waypost.model.ids import Generation, RunId
+from waypost.model.times import Now
 from waypost.testing.supervision import (
     BOOKS,
     BRINK,
@@ -162,6 +163,17 @@ def test_an_exit_is_counted_before_anything_follows() -> None:
     assert without_news(following) == (Gone(Generation(3), unexpected=True, reason="ended by SIGKILL"),)
     assert step(following.state, ExitCounted(generation=Generation(2), runs=())) == Next(following.state)
     assert isinstance(step(following.state, COUNTED).state, BackingOff)
+
+
+@pytest.mark.parametrize(("counted_at", "over"), [(95.4, 96.0), (97.0, 97.0)])
+def test_a_pause_begins_with_the_exit_and_not_with_its_count(counted_at, over) -> None:
+    """What has to be written meanwhile is written in the pause; where that takes longer, it alone is waited for."""
+    exited = Now(wall=1_000_000, mono=95.0)
+    counting = step(RUNNING, DIED, now=exited).state
+    later = Now(wall=1_000_000 + round((counted_at - 95.0) * 1000), mono=counted_at)
+    following = step(counting, COUNTED, now=later)
+    assert following.state.until == 1_000_000 + round((over - 95.0) * 1000)
+    assert without_news(following) == (WakeAt(Woken(following.state.wake), mono=over),)
 
 
 def test_the_last_exit_stays_on_record() -> None:
