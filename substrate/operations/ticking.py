@@ -102,21 +102,19 @@ def _left_out(before: Ticked, operation: Tick) -> Decided:
 
 def _overlapping(view: View, schedule: Schedule, before: Ticked, due: int, context: Context) -> Decided:
     """A new tick, and the one before it is under way, or others wait already; ``before`` has it as its last."""
-    words = f"schedule {before.id} was due at {stamp(due)}"
-    match schedule.overlap:
-        case "queue" if len(before.waiting) < MOST_WAITING:
-            after = msgspec.structs.replace(before, waiting=(*before.waiting, stamp(due)))
-            return _moved(after, "waiting", f"{words}, and waits for {before.run}")
-        case "queue":
-            return _moved(before, "skipped", f"{words}: {MOST_WAITING} of its ticks wait for {before.run}")
-        case "cancel" if before.arrival not in view.queue and before.run is not UNSET:
-            return _in_its_place(view, schedule, before, due, context, before.run)
-        case "skip" | "cancel":
-            return _moved(before, "skipped", f"{words}, and {before.run} has not ended")
+    words, waiting = f"schedule {before.id} was due at {stamp(due)}", len(before.waiting)
+    if schedule.overlap == "queue" and waiting < MOST_WAITING:
+        after = msgspec.structs.replace(before, waiting=(*before.waiting, stamp(due)))
+        return _moved(after, "waiting", f"{words}, and waits for {before.run}")
+    if waiting:  # of code with another policy, perhaps: what waits goes first, in its order
+        return _moved(before, "skipped", f"{words}: {waiting} of its ticks wait{'s' * (waiting == 1)} for {before.run}")
+    if schedule.overlap == "cancel" and before.arrival not in view.queue and before.run is not UNSET:
+        return _in_its_place(view, schedule, before, due, context, before.run)
+    return _moved(before, "skipped", f"{words}, and {before.run} has not ended")
 
 
 def _in_its_place(view: View, schedule: Schedule, before: Ticked, due: int, context: Context, old: RunId) -> Decided:
-    """The tick's mail, and the end of the run of the one before is asked for, if it wasn't."""
+    """The tick's mail, and the end of the run of the one before is asked for, if it wasn't. ``old`` has begun."""
     sent = _sent(view, schedule, before, due, context)
     known = view.known(old)
     ledger = fold.ledger(known.run)
@@ -127,8 +125,7 @@ def _in_its_place(view: View, schedule: Schedule, before: Ticked, due: int, cont
     # As any cancel: no code of a paused run may be started, so there is nothing to wait for.
     events = (asked, not_run(known.run.code)) if isinstance(known.run, fold.Paused) else (asked,)
     made = extend(view, old, known, events, context)
-    if isinstance(made, Refused):
-        return made
+    assert not isinstance(made, Refused), "a run that hasn't ended, and whose end nobody has asked for"
     both = msgspec.structs.replace(
         sent,
         puts={**sent.puts, **made.puts},

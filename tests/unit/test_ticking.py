@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from substrate import layout, questions
 from substrate.errors import Damaged
-from substrate.messages import Claim, Deploy, Pause, Planned, Reject, TakeUp, Tick, Ticked
+from substrate.messages import Cancel, Claim, Deploy, Pause, Planned, Reject, TakeUp, Tick, Ticked
 from substrate.operations import Change
 from substrate.operations.grants import grants_of
 from substrate.resting import next_deadline
@@ -284,6 +284,30 @@ def test_what_waits_is_sent_also_under_a_policy_by_which_nothing_would_wait():
     assert desk.must(Tick(schedule="daily", after=at(3), last=at(3), due=at(2))).fate == "sent"
 
 
+def test_a_run_that_somebody_else_has_cancelled_is_not_asked_again():
+    """It is cleaning up; the tick has its mail, and the run's log one request."""
+    desk = scheduled("cancel")
+    run = taken_up(desk, tick(desk, 1))
+    desk.must(Cancel(run=run, by="ann", reason="enough", origin="hub-admin"))
+    ticked = tick(desk, 2)
+    assert (ticked.fate, ticked.run != run) == ("sent", True)
+    assert [isinstance(each, ev.CancelRequested) for each in desk.events(run)].count(True) == 1
+
+
+def test_what_waits_is_sent_before_a_tick_that_would_cancel():
+    """Other code says cancel now: ticks that wait go first, in their order, and no run is ended past them."""
+    desk = scheduled("queue")
+    run = taken_up(desk, tick(desk, 1))
+    tick(desk, 2)
+    deploy(desk, every(1, "cancel"), files={"flow.py": b"2"})
+    assert tick(desk, 3).fate == "skipped"
+    assert not any(isinstance(each, ev.CancelRequested) for each in desk.events(run))
+    ended(desk, run)
+    assert tick(desk, 4).fate == "skipped"
+    assert desk.must(Tick(schedule="daily", after=at(4), last=at(4), due=at(2))).fate == "sent"
+    assert tick(desk, 5).fate == "skipped"  # its mail is not taken up yet
+
+
 def test_a_mail_that_nobody_has_taken_up_yet_is_not_followed_by_another():
     """There is nothing to cancel, and one of the two will do."""
     desk = scheduled("cancel")
@@ -467,6 +491,16 @@ def test_a_schedule_comes_and_goes_with_what_is_deployed_only():
     assert rules(desk, {}, PATH) == {"schedule"}
     assert rules(desk, {layout.schedule_path("x"): encode(began(every(1, name="x"), START))}) == {"schedule"}
     assert rules(desk, {PATH: b"{}"}) == {"record"}
+
+
+def test_a_schedule_that_was_lost_is_not_put_back_by_hand():
+    """Nobody could say how far it had come: it begins anew with the next deployment, by the rule for that."""
+    files = Desk().tree
+    assert isinstance(files, Files)
+    desk = Desk(files)
+    deploy(desk, every(1))
+    raw = files.files.pop(PATH)
+    assert rules(desk, {PATH: raw}) == {"schedule"}
 
 
 def test_a_mail_cannot_pass_for_a_tick():
