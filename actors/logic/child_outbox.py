@@ -88,8 +88,6 @@ def pump(outbox: Outbox, *, chunk: int, page: int) -> tuple[Outbox, tuple[Transm
     while waiting:
         item = waiting[0]
         bulky = isinstance(item, RunLog | Blob)
-        if bulky and bulk >= BULK_UNDER_WAY and not (frames and frames[-1].bulky):
-            break
         message, rest = _cut(item, chunk)
         weight = _weight(message)
         last = frames[-1] if frames and frames[-1].weight + weight <= page else None

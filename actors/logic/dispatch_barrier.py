@@ -38,7 +38,7 @@ UNANSWERED = f"who keeps credentials hasn't answered within {PATIENCE:g} s"
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """There is no child that takes runs."""
+    """There is no child that takes runs; in every other state of the gate there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,8 @@ def durable(up_to: int, turn: Turn) -> None:
     if coming is None or coming[0] > up_to:
         return
     turn.barrier = replace(turn.barrier, granted=coming[1], coming=None)
-    if isinstance(turn.child, Up | Waning):
-        _tell(turn)
     if not isinstance(turn.barrier.gate, Closed):
+        _tell(turn)
         _assemble(turn)
 
 
@@ -126,10 +125,9 @@ def answered(message: Assembled | NotAssembled, turn: Turn) -> bool:
         return False
     match message:
         case Assembled():
-            if isinstance(turn.child, Up | Waning):
-                turn.send(message.credentials)
-                if message.sources is not None:
-                    turn.send(message.sources)
+            turn.send(message.credentials)
+            if message.sources is not None:
+                turn.send(message.sources)
             _stand(Clear(), turn)
         case NotAssembled():
             tries = gate.tries + 1

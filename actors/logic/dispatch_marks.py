@@ -89,13 +89,11 @@ def watch(
         _committed(following, working, message, mono)
     timed = _durable(following, message, mono, around.deployment) if isinstance(message, Durable) else ()
     for what in asked:
-        match what:
-            case Claim(arrival=arrival):
-                following[arrival] = Claiming(mono, around.mails, around.runs)
-            case TakeUp(arrival=arrival):
-                stage = following.get(arrival)
-                if isinstance(stage, Taken):
-                    following[arrival] = replace(stage, asked=mono)
+        stage = following.get(what.arrival)
+        if isinstance(what, Claim):
+            following[what.arrival] = Claiming(mono, around.mails, around.runs)
+        elif isinstance(stage, Taken):
+            following[what.arrival] = replace(stage, asked=mono)
     for arrival in list(following)[: max(0, len(following) - MOST)]:
         stage = following.pop(arrival)
         if isinstance(stage, Working):
@@ -144,10 +142,10 @@ def _appended(
 ) -> None:
     rests = not isinstance(fact.state, fold.Driven)
     for arrival in working.pop(fact.run, ()) if rests else working.get(fact.run, ()):
-        stage = following.get(arrival)
-        if isinstance(stage, Working):
-            work = replace(stage, written=stage.written + len(fact.events), commits=stage.commits + 1)
-            following[arrival] = Resting(work, position) if rests else work
+        stage = following[arrival]
+        assert isinstance(stage, Working), "a run works at mails that it has consumed"
+        work = replace(stage, written=stage.written + len(fact.events), commits=stage.commits + 1)
+        following[arrival] = Resting(work, position) if rests else work
 
 
 def _timed(work: Working, mono: float, deployment: str) -> Timed:

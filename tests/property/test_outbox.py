@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,31 @@ def test_everything_leaves_once_and_in_order(items: list[Any], page: int) -> Non
             left += messages
     assert (outbox.waiting, outbox.light, outbox.blobs) == ((), 0, 0)
     assert [word for item in items if item is not None for word in said(item)] == [w for p in left for w in said(p)]
+
+
+@pytest.mark.parametrize(
+    ("before", "kinds"),
+    [
+        ((), ["RunLog", "RunLog"]),
+        ((RunLive(run=RUN),), ["RunLive", "RunLog", "RunLog"]),
+        (
+            (RunLive(run=RUN), EventsCommitted(run=RUN, events=(b"x" * 30,))),
+            ["RunLive EventsCommitted", "RunLog", "RunLog"],
+        ),
+    ],
+    ids=["bulk alone", "behind a small one", "behind two that leave together"],
+)
+def test_the_third_page_of_a_log_waits_for_one_of_two_to_leave(before: tuple[ToChild, ...], kinds: list[str]) -> None:
+    """Each fills a frame; what was before them is out of their way at once, and what comes behind keeps its place."""
+    logs = [RunLog(run=RUN, events=(bytes([number]) * 1000,)) for number in range(3)]
+    last = RunLive(run=RUN)
+    outbox, leaving = pump(push(Outbox(), (*before, *logs, last), page=1000), chunk=16, page=1000)
+    assert [" ".join(type(each).__name__ for each in single(effect.payload)) for effect in leaving] == kinds
+    assert outbox.waiting == (logs[2], last)
+    assert pump(push(outbox, (last,), page=1000), chunk=16, page=1000)[1] == ()
+    outbox, leaving = pump(written(outbox), chunk=16, page=1000)
+    assert [single(effect.payload) for effect in leaving] == [(logs[2],), (last,)]
+    assert (outbox.waiting, outbox.bulk) == ((), BULK_UNDER_WAY)
 
 
 @given(EVENTS)

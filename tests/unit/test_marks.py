@@ -11,7 +11,7 @@ from actors.dispatch import DispatchActor
 from actors.effects import Ask
 from actors.logic.dispatch_marks import MOST, Around, Claiming, Marks, Taken, Working, watch
 from actors.messages import DeploymentSpec
-from substrate.messages import Append, Claim, Release, Stage, WorkflowProcess
+from substrate.messages import Append, Claim, Release, Stage, TakeUp, WorkflowProcess
 from waypost.model import events as ev
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.observing import Mark, Timed
@@ -155,6 +155,29 @@ def test_what_began_before_it_was_watched_is_followed_no_further() -> None:
     bench.tell = watched  # type: ignore[method-assign] # watched from here on, and blind to claims
     bench.settle()
     assert (marks, timed) == (Marks(), [])
+
+
+def test_nothing_is_made_up_for_a_mail_beside_one_that_is_followed() -> None:
+    """Each is looked up by itself: another's being followed marks no beginning of its own."""
+    bench = Bench()
+    bench.up()
+    for number in (1, 2):
+        bench.mail(number)
+    marks, _ = watch(Marks(), None, (Ask(1, Claim(99), Stage.COMMITTED),), 0.0, AROUND)
+    followed, tell, taken_up = marks, bench.tell, list[TakeUp]()
+
+    def watched(message: Any) -> None:
+        nonlocal marks
+        before = len(bench.requests)
+        tell(message)
+        asked = [each for each in list(bench.requests)[before:] if isinstance(each.what, TakeUp)]
+        marks, timed = watch(marks, message, asked, 1.0, AROUND)
+        taken_up.extend(each.what for each in asked if isinstance(each.what, TakeUp))
+        assert (marks, timed) == (followed, ())
+
+    bench.tell = watched  # type: ignore[method-assign] # watched from here on, and blind to claims
+    bench.settle()
+    assert [each.arrival for each in taken_up] == [1, 2]
 
 
 def test_dispatch_goes_on_when_its_being_watched_fails(
