@@ -18,6 +18,7 @@ from substrate.rules import Commit
 from substrate.store import Store
 from waypost.model import events as ev
 from waypost.model.code import deployed
+from waypost.model.code import encode as encode_deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import RunId, message_key
 from waypost.model.queue import Entry, decode, encode
@@ -190,3 +191,8 @@ def started(number: int, **changed: object) -> ev.StepStarted:
 def completed(number: int, value: ev.Value = NULL) -> ev.StepCompleted:
     """A step returns."""
     return ev.StepCompleted(call=call(number), output=value)
+
+
+def recorded(**changed: object) -> Bad:
+    """Another record of what is deployed."""
+    return Bad(puts={layout.DEPLOYED: encode_deployed(msgspec.structs.replace(DEPLOYED, **changed))})

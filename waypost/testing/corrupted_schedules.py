@@ -10,10 +10,14 @@ import msgspec
 
 from substrate import layout
 from substrate.ticking import decode, encode
+from waypost.model.code import deployed
+from waypost.model.code import encode as encode_deployed
+from waypost.model.declaration import Declared
 from waypost.model.ids import message_key
+from waypost.model.queue import decode as decode_entry
 from waypost.model.schedule import tick_id
 from waypost.model.times import unstamp
-from waypost.testing.corrupted import DAILY, Bad, World
+from waypost.testing.corrupted import CODE, DAILY, Bad, World
 from waypost.testing.desk import ADDRESS
 
 PATH = layout.schedule_path(DAILY.id)
@@ -32,13 +36,36 @@ def undeclared(world: World) -> Bad:
     return Bad(puts={layout.schedule_path("weekly"): encode(other)})
 
 
-def posed(world: World) -> Bad:
+def posed(world: World, due: str = TICK, *, base64: bool = False) -> Bad:
     """A mail under the id of a tick, which the schedule knows nothing of."""
-    identity = tick_id(DAILY.id, unstamp(TICK))
-    bad = world.fresh("tick@x", id=identity)
+    identity = tick_id(DAILY.id, unstamp(due))
+    bad = world.fresh("tick@x", id=identity, base64=base64)
     arrival = world.state.arrival
     old, new = (layout.inbox_path(ADDRESS, arrival, message_key(each)) for each in (b"<tick@x>", identity.encode()))
     return replace(bad, puts={new if path == old else path: raw for path, raw in bad.puts.items()})
+
+
+def spelled_wrong(world: World) -> Bad:
+    """A mail under the id of a tick, with an entry that can't be read."""
+    bad = posed(world)
+    return replace(bad, puts={path: raw.replace(b'"starts":false', b'"starts":7') for path, raw in bad.puts.items()})
+
+
+def redeployed(world: World, expression: str, **changed: object) -> Bad:
+    """The same code is deployed with the schedule at this expression, whose file says more than that."""
+    schedules = (msgspec.structs.replace(DAILY, expression=expression),)
+    declared = Declared(name="expenses", address=ADDRESS, mail_to=("boss@example.com",), schedules=schedules)
+    record = deployed(CODE, root="", module="flow", declared=declared)
+    file = ticked(world, expression=expression, **changed)
+    return Bad(puts={**file.puts, layout.DEPLOYED: encode_deployed(record)})
+
+
+def sent(world: World, due: str, **changed: object) -> Bad:
+    """A tick with its mail, and the schedule's file says more than that."""
+    mail = posed(world, due)
+    entry = next(decode_entry(raw) for path, raw in mail.puts.items() if path.startswith("queue/"))
+    file = ticked(world, last=due, fate="sent", arrival=entry.arrival, run=entry.run, **changed)
+    return replace(mail, puts={**mail.puts, **file.puts})
 
 
 SCHEDULES: tuple[tuple[str, str, Callable[[World], Bad]], ...] = (
@@ -57,6 +84,12 @@ SCHEDULES: tuple[tuple[str, str, Callable[[World], Bad]], ...] = (
         lambda w: ticked(w, last="2020-01-01T00:00:00.000Z", fate="missed"),
     ),
     ("a mail passes for a tick", "schedule", posed),
+    ("a tick's entry that is none", "record", spelled_wrong),
+    ("a tick's id that is no base64", "name", lambda w: posed(w, base64=True)),
+    ("a schedule ticks as it is deployed again", "schedule", lambda w: redeployed(w, "0 9 * * *", last=TICK)),
+    ("a schedule begins with a tick", "schedule", lambda w: redeployed(w, "1 9 * * *", last=TICK, fate="missed")),
+    ("a tick is sent and another waits", "schedule", lambda w: sent(w, TICK, waiting=(TICK,))),
+    ("a tick is sent and the schedule goes back", "schedule", lambda w: sent(w, "2020-01-01T08:00:00.000Z")),
     (
         "a child lets a schedule tick",
         "author",
@@ -72,6 +105,10 @@ UNSEEN = frozenset(
         "a tick waits and the mail is another",
         "a schedule goes back as if it had gone on",
         "a mail passes for a tick",
+        "a schedule ticks as it is deployed again",
+        "a schedule begins with a tick",
+        "a tick is sent and another waits",
+        "a tick is sent and the schedule goes back",
         "a child lets a schedule tick",
     }
 )

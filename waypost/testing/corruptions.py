@@ -13,7 +13,7 @@ from msgspec import UNSET
 from substrate import layout
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
-from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, started
+from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, recorded, started
 from waypost.testing.corrupted_schedules import SCHEDULES, UNSEEN
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
@@ -27,6 +27,7 @@ from waypost.testing.misdeeds import (
     code,
     crowd,
     ended_and_spoilt,
+    folded_otherwise,
     from_nowhere,
     full_bucket,
     gap,
@@ -40,7 +41,6 @@ from waypost.testing.misdeeds import (
     notice,
     other_mail,
     outbox_path,
-    recorded,
     reformatted,
     renamed_epoch,
     renamed_genesis,
@@ -160,6 +160,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption(
         "a run is poison, and no exit is counted", "exits", lambda w: w.append(ev.RunPaused(code="poison"), author=HOST)
     ),
+    Corruption("an event is changed as it is folded", "append-only", folded_otherwise),
     Corruption("a short segment", "tail", segment),
     Corruption("a tail over its bound", "tail", long_tail),
     Corruption("an event after the end", "terminal", after_the_end),

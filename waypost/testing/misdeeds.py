@@ -12,7 +12,6 @@ from substrate.epoch import Epoch, Noted
 from substrate.operations.buckets import Watermark
 from substrate.rules.commit import files as files_below
 from waypost.model import events as ev
-from waypost.model.code import encode as encode_deployed
 from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.queue import Outgoing, encode
 from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, started
@@ -65,6 +64,19 @@ def twice(world: World) -> Bad:
     return replace(bad, deletes=())
 
 
+def folded_otherwise(world: World) -> Bad:
+    """The tail is folded when it may be, and one event of it is of another day then."""
+    known = world.desk.index.known(world.live)
+    first, prev = known.folded + 1, known.prev
+    tail = [layout.event_path(world.live, seq) for seq in range(first, known.seq + 1)]
+    lines = [world.read(tail[0]).replace(b'"at":"2026', b'"at":"2025'), *map(world.read, tail[1:])]
+    for seq in range(known.seq + 1, first + layout.FAN):
+        lines.append(ev.stored(started(seq), seq=seq, at=known.changed, prev=prev)[1])
+        prev = ev.digest(lines[-1])
+    puts = {layout.segment_path(world.live, first): b"\n".join((*lines, b""))}
+    return Bad(puts=puts, deletes=tuple(tail), author="workflow-process")
+
+
 def segment(world: World) -> Bad:
     """A second segment, before there are events for it."""
     return Bad(puts={layout.segment_path(world.live, 65): b"{}\n"})
@@ -105,11 +117,6 @@ def begun(world: World, run: RunId | None = None, **changed: object) -> Bad:
 def code(files: dict[str, bytes], tree: str) -> Bad:
     """These files in a tree of code."""
     return Bad(puts={layout.code_path(tree, path): data for path, data in files.items()})
-
-
-def recorded(**changed: object) -> Bad:
-    """Another record of what is deployed."""
-    return Bad(puts={layout.DEPLOYED: encode_deployed(msgspec.structs.replace(DEPLOYED, **changed))})
 
 
 def renamed(bad: Bad, old: str, new: str) -> Bad:
