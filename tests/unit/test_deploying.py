@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from substrate import layout
 from substrate.code_names import spell, unspell
 from substrate.errors import BadPath
-from substrate.messages import Deploy
+from substrate.messages import Deploy, Refused
 from substrate.objects import check_path
 from substrate.operations import Change, Settled
 from substrate.rules import Commit, Ground, judge
@@ -76,6 +76,17 @@ def test_what_is_no_tree_of_code_is_refused(files: dict[str, bytes]) -> None:
     desk = Desk()
     named = record(CODE if len(files) == 1 and b"other" in files.values() else files)
     assert desk.code(Deploy(record=named, files=files)) == "code"
+    assert desk.tree.read(layout.DEPLOYED) is None
+
+
+@pytest.mark.parametrize("shown", [b"[]", b'{"schedules":[{"id":"daily","when":"soon"}]}', b'{"schedules":7}'])
+def test_code_whose_schedules_cannot_be_read_is_not_deployed(shown: bytes) -> None:
+    """Another version may declare them otherwise: nobody would know when it is due, so it isn't said to run."""
+    desk = Desk()
+    strange = msgspec.structs.replace(record(CODE), declared=msgspec.Raw(shown))
+    refused = desk.do(Deploy(record=strange, files=CODE))
+    assert isinstance(refused, Refused)
+    assert (refused.code, layout.DEPLOYED in refused.why) == ("code", True)
     assert desk.tree.read(layout.DEPLOYED) is None
 
 

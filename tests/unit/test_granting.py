@@ -15,6 +15,7 @@ from substrate.messages import (
     GrantsChanged,
     Hub,
     QueueMail,
+    Refused,
     Start,
     TakeUp,
     WorkflowProcess,
@@ -234,6 +235,33 @@ def test_what_would_grant_nothing_or_too_much_is_refused(desk: Desk, step: str, 
     """A step that is misspelt, a grant that no code would ever use, a file without a bound."""
     assert desk.code(change(step, give=give)) == code
     assert not desk.tree.entries(layout.GRANTS)
+
+
+def test_no_more_is_granted_in_all_than_a_frame_holds(desk: Desk) -> None:
+    """Each of them is within its own bound; a child must be told all of them at once, or none could begin."""
+    assert isinstance(desk.tree, Files)
+    most = granted(secrets=[f"{number:064}" for number in range(200)])
+    several = model.SNAPSHOT // len(model.encode(most))
+    desk.tree.files |= {layout.step_grants_path(f"s{number}"): model.encode(most) for number in range(several)}
+    desk.reopen(desk.tree)
+    refused = desk.do(change(RUN, give=most))
+    assert isinstance(refused, Refused)
+    assert (refused.code, f"they may have {model.SNAPSHOT}" in refused.why) == ("too-large", True)
+    desk.must(change("s0", take=most))
+    assert desk.must(change(RUN, give=granted(secrets=["github"]))) == granted(secrets=["github"])
+
+
+def test_a_file_whose_name_cannot_be_read_back_grants_nothing_and_bars_runs(desk: Desk) -> None:
+    """Its step is known by a hash alone, so nobody can say whose grants they are."""
+    assert isinstance(desk.tree, Files)
+    path = layout.step_grants_path("F" * 60)
+    desk.tree.files[path] = b'{"secrets":["github"]}'
+    desk.reopen(desk.tree)
+    assert not desk.index.granted.steps
+    assert "too long" in desk.index.granted.unreadable[path]
+    failed = desk.events(begun(desk, "m@x"))[-1]
+    assert isinstance(failed, ev.RunFailed)
+    assert (failed.error.type, path in failed.error.message) == ("GrantsUnreadable", True)
 
 
 def test_a_step_that_is_gone_can_still_be_taken_its_grants_back(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC
 import msgspec
 import pytest
 
-from substrate.messages import Claim, Deadlines, Done, Outcome, Refused, Reject, Tick, Withheld
+from substrate.messages import BeginGeneration, Claim, Deadlines, Done, Outcome, Refused, Reject, Tick, Withheld
 from waypost.model import zones
 from waypost.model.limits import DEFAULT
 from waypost.model.schedule import CatchUp, Overlap, Schedule, schedule
@@ -217,6 +217,19 @@ def test_a_rejected_mail_lets_the_next_tick_go():
     assert settled(bench).sent() == [10]
 
 
+def test_a_mail_that_goes_on_hold_lets_the_next_tick_go():
+    """Whoever took it up died of it: it waits for a person, and the schedule doesn't wait with it."""
+    bench = ticking(every(5, overlap="queue"))
+    woken(bench, 5 * MINUTE)
+    (arrival,) = bench.paper.index.queue
+    assert woken(bench, 10 * MINUTE).sent() == [5]
+    for _ in range(DEFAULT.attempts):
+        bench.do(Claim(arrival))
+        bench.do(BeginGeneration(blame=True))
+    bench.stream()
+    assert settled(bench).sent() == [10]
+
+
 def test_an_end_that_comes_while_a_tick_is_on_its_way_is_not_missed():
     """The answer tells that one waits: what it waits for is looked at once more."""
     bench = ticking(every(5, overlap="queue"))
@@ -247,6 +260,22 @@ def test_what_could_not_be_written_is_tried_again_a_second_later():
     assert bench.wakes[-1].mono == 1000.0 + DEFAULT.backoff_first
     bench.wake()
     assert settled(bench).sent() == [5]
+
+
+def test_what_could_be_written_beside_what_could_not_waits_with_it_for_the_next_look():
+    """The disk was full for one and not for the next: nothing more is asked of it until a while has passed."""
+    bench = ticking(every(5), every(5, name="other"))
+    bench.at(5 * MINUTE)
+    bench.wake()
+    asked = [ask.what.schedule for ask in bench.requests if isinstance(ask.what, Tick)]
+    bench.at(10 * MINUTE)
+    bench.answer(Withheld("the disk is full"))
+    bench.answer()
+    assert asked == ["tick", "other"]
+    assert (bench.sent(), len(bench.requests)) == ([5], 0)
+    bench.wake()
+    assert settled(bench).sent() == [5, 10]
+    assert bench.wakes[-1].wall == MORNING + 15 * MINUTE
 
 
 def test_a_scheduler_that_is_behind_looks_anew():
