@@ -17,13 +17,14 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from substrate.errors import SubstrateError
 from waypost.acting import Ref
 from waypost.host import queued, reasons, source
 from waypost.host.answers import Answer, CodeDeployed, Problem, Status, Verified
+from waypost.host.audience import Audience
 from waypost.host.bodies import Bodies
 from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
@@ -96,7 +97,7 @@ class How(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The doors, over a running host. ``verify`` checks every repository; ``status`` is asked for its fixed part.
 
-    ``deploy`` takes the code at a path. ``sinks``: the SinkActor. ``more``: doors of others.
+    ``deploy`` takes the code at a path. ``sinks``: the SinkActor. ``more``: others' doors, with the same ``audience``.
     """
 
     def __init__(
@@ -107,13 +108,14 @@ class Api:
         verify: Callable[[], Verified],
         status: Callable[[], Status],
         deploy: Callable[[str], CodeDeployed],
+        audience: Audience,
         sinks: Ref | None = None,
         more: Sequence[Route] = (),
     ) -> None:
         self._live, self._limits, self._verify, self._status = live, limits, verify, status
         self._bodies = Bodies(limits.bodies)
         self._lookers = anyio.CapacityLimiter(_LOOKERS)
-        self._deploy, self._sinks, self._more = deploy, sinks, more
+        self._deploy, self._sinks, self._audience, self._more = deploy, sinks, audience, more
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -205,7 +207,7 @@ class Api:
 
     async def follow(self, _request: Request) -> Response:
         """Be the host's sink: what is open, then what opens and closes, a line of JSON each, until either side ends."""
-        return StreamingResponse(Connection(self._sinks).lines(), media_type="application/x-ndjson")
+        return self._audience.told(Connection(self._sinks).lines())
 
     async def on_hold(self, _request: Request) -> Answer:
         """Mails on hold."""

@@ -27,6 +27,7 @@ from waypost.acting import Ref
 from waypost.host import following_logic, offline
 from waypost.host.answers import Status
 from waypost.host.api import Api
+from waypost.host.audience import Audience
 from waypost.host.bodies import Bodies
 from waypost.host.clock import SystemClock
 from waypost.host.credential_doors import CredentialDoors
@@ -162,16 +163,18 @@ class Host:
                 signer=key.fingerprint,
                 deployments=(),
             )
+            audience = Audience()
             api = Api(
                 live,
                 limits=config.limits,
                 verify=lambda: offline.check(data, key.public, isolation=str(config.isolation)),
                 status=lambda: status,
                 deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
+                audience=audience,
                 sinks=sinks,
                 more=(
                     *lookout.routes(),
-                    *FollowDoors(live, followers).routes(),
+                    *FollowDoors(live, followers, audience).routes(),
                     *CredentialDoors(root).routes(),
                     *GrantsDoors(live, data, Bodies(config.limits.bodies)).routes(),
                 ),

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from substrate.messages import LogPage
 from waypost.acting import Ref
 from waypost.host import source
 from waypost.host.api import in_thread, number
+from waypost.host.audience import Audience
 from waypost.host.following import Follower
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.live import Live
@@ -19,10 +20,11 @@ from waypost.model.ids import Deployment, RunId
 
 @dataclass(frozen=True, slots=True)
 class FollowDoors:
-    """``followers``: the FollowersActor."""
+    """``followers``: the FollowersActor; ``audience``: of the host."""
 
     live: Live
     followers: Ref
+    audience: Audience
 
     def routes(self) -> Sequence[Route]:
         """The API's door."""
@@ -49,7 +51,7 @@ class FollowDoors:
                 raise NoSuchDeployment(name, known)
             deployment = Deployment(name)
         follower = Follower(run, after, deployment)
-        return StreamingResponse(follower.lines(self.followers, self._page), media_type="application/x-ndjson")
+        return self.audience.told(follower.lines(self.followers, self._page))
 
     def _page(self, deployment: Deployment, run: RunId, after: int) -> LogPage | None:
         return self.live.everything().page(deployment, run, after)

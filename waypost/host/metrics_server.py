@@ -26,7 +26,7 @@ PORT = 9464
 _LOCAL = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _HIGHEST = 65535
 _AT_ONCE = 16
-_LONGEST = 30.0
+LONGEST = 30.0
 """Seconds after which a connection is closed, whatever it does."""
 
 
@@ -79,7 +79,13 @@ def listen(where: Place) -> socket.socket:
         raise PortTaken(where, failure.strerror or str(failure)) from failure
 
 
-def metrics_server(listener: socket.socket, page: Callable[[Request], Awaitable[Response]], *, local: bool) -> Server:
+def metrics_server(
+    listener: socket.socket,
+    page: Callable[[Request], Awaitable[Response]],
+    *,
+    local: bool,
+    longest: float = LONGEST,
+) -> Server:
     """What serves the page there. ``local``: only to whoever asks this machine by its own name."""
 
     async def metrics(request: Request) -> Response:
@@ -91,17 +97,19 @@ def metrics_server(listener: socket.socket, page: Callable[[Request], Awaitable[
         routes=[Route("/metrics", metrics, methods=["GET"])],
         exception_handlers={HostError: _withheld, HTTPException: _nothing},
     )
-    return Server(listener, app, _Narrow, "metrics")
+    return Server(listener, app, type("Narrow", (_Narrow,), {"longest": longest}), "metrics")
 
 
 class _Narrow(H11Protocol):
     """The protocol of uvicorn, for a few who connect at once, and not for long."""
 
+    longest = LONGEST
+
     def connection_made(self, transport: object) -> None:
         super().connection_made(transport)  # type: ignore[arg-type] # as uvicorn has it
-        self.loop.call_later(_LONGEST, self.transport.close)
+        self.loop.call_later(self.longest, self.transport.abort)  # also where what was said isn't read
         if len(self.connections) > _AT_ONCE:
-            self.transport.close()
+            self.transport.abort()
 
 
 def _named(host: str) -> str:

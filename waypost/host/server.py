@@ -1,7 +1,8 @@
 """The API's socket: bound by the host itself, private to its user, and served by uvicorn in one thread.
 
 A peer is looked at when it connects, before a byte of it is read: another user's process is refused, and so is any
-descendant of the host's own children (design §1).
+descendant of the host's own children (design §1). Those take nobody's place, and whoever is let in keeps one as long as
+``patience`` says.
 """
 
 import asyncio
@@ -22,11 +23,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from waypost.host.answers import Problem
 from waypost.host.errors import HostError, InTheWay, NotNow, NotWritable, Usage
 from waypost.host.guard import Peer, PeerRefused, admit
+from waypost.host.patience import PATIENCE, Patient
 from waypost.host.reach import reached
 from waypost.host.users import user_name
 
 _BACKLOG = 64
-_AT_ONCE = 64
+AT_ONCE = 64
+"""Who may be connected at once; and as many beside them that are refused."""
+_BRIEFLY = 2.0
+"""Seconds in which whoever is refused may ask, and be told why."""
 _STOP = 5.0
 
 Children = Callable[[], Collection[int]]
@@ -68,6 +73,7 @@ class Server:
             lifespan="off",
             log_config=None,
             access_log=False,
+            log_level="error",  # what others send is answered, and not for them to write into the host's log
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=int(_STOP),
@@ -95,8 +101,10 @@ class Server:
 class ApiServer(Server):
     """Serves the API: who connects is looked at first."""
 
-    def __init__(self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "") -> None:
-        super().__init__(listener, app, _protocol(children, kin))
+    def __init__(
+        self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "", patience: float = PATIENCE
+    ) -> None:
+        super().__init__(listener, app, _protocol(children, kin, patience))
 
 
 def _make_way(path: Path) -> None:
@@ -109,24 +117,28 @@ def _make_way(path: Path) -> None:
     path.unlink()
 
 
-def _protocol(children: Children, kin: str) -> type[asyncio.Protocol]:
+def _protocol(children: Children, kin: str, patience: float) -> type[asyncio.Protocol]:
     """The protocol of uvicorn, with a look at who connects."""
 
-    class PeerProtocol(H11Protocol):
+    class PeerProtocol(Patient):
+        stranger = False
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-            super().connection_made(transport)
             # asyncio's wrapper of the socket; it has getsockopt and no more is needed
             connection = cast("socket.socket", transport.get_extra_info("socket"))
             try:
-                peer = admit(connection, children(), kin)
+                app = _introduced(self.app, admit(connection, children(), kin))
             except PeerRefused as refused:
-                self.app = _refusing(refused, http.HTTPStatus.FORBIDDEN)
-                return
-            if len(self.connections) > _AT_ONCE:
-                busy = NotNow(f"{_AT_ONCE} others are connected to the host")
-                self.app = _refusing(busy, http.HTTPStatus.SERVICE_UNAVAILABLE)
-                return
-            self.app = _introduced(self.app, peer)
+                self.stranger, app = True, _refusing(refused, http.HTTPStatus.FORBIDDEN)
+            alike = sum(getattr(one, "stranger", False) is self.stranger for one in self.connections)
+            if alike >= AT_ONCE and not self.stranger:
+                busy = NotNow(f"{AT_ONCE} others are connected to the host")
+                self.stranger, app = True, _refusing(busy, http.HTTPStatus.SERVICE_UNAVAILABLE)
+                alike = len(self.connections) - alike
+            self.app, self.patience = app, min(_BRIEFLY, patience) if self.stranger else patience
+            super().connection_made(transport)
+            if alike >= AT_ONCE:
+                transport.abort()
 
         def send_400_response(self, msg: str) -> None:
             body = _words(Usage(msg))

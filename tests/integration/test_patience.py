@@ -1,0 +1,214 @@
+"""Places on a host's sockets: who hangs loses its own, who is answered keeps it, and who is refused takes nobody's."""
+
+import asyncio
+import http.client
+import os
+import select
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from waypost.host.answers import Problem
+from waypost.host.api import problem_of
+from waypost.host.audience import SEATS, Audience
+from waypost.host.metrics_server import Place, listen, metrics_server
+from waypost.host.patience import gone
+from waypost.host.reach import reached
+from waypost.host.server import AT_ONCE, ApiServer, bind
+from waypost.model.errors import WaypostError
+from waypost.testing.child_stage import eventually
+
+LONG = "x" * 2_000_000
+"""More than the buffers of a socket hold."""
+GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("owing", "heard", "unsent", "before", "expected"),
+    [
+        (True, False, 0, 0, True),  # it has connected, and hangs
+        (True, True, 0, 0, False),  # its request comes slowly
+        (True, False, 9, 9, True),  # it reads nothing of its answer
+        (True, False, 9, 0, False),  # its answer has just been made
+        (True, False, 7, 9, False),  # it reads slowly
+        (True, False, 0, 9, True),  # it has read all, and hangs
+        (False, False, 9, 9, False),  # it is being answered: the answer itself waits for it
+        (False, False, 0, 0, False),  # nothing has happened that it could be told
+    ],
+)
+def test_who_loses_a_place(*, owing: bool, heard: bool, unsent: int, before: int, expected: bool) -> None:
+    """Only one that has been given all the time it needs, and uses none of it."""
+    assert gone(owing=owing, heard=heard, unsent=unsent, before=before) is expected
+
+
+class Stage:
+    """An API's socket in front of a small application: ``children`` are refused, ``seats`` may follow."""
+
+    def __init__(self, path: Path, patience: float = 30.0) -> None:
+        self.path = path
+        self.children: tuple[int, ...] = ()
+        self._over = asyncio.Event()
+        self._audience = Audience(2)
+        routes = [Route("/ask", self._ask), Route("/long", self._long), Route("/follow", self._follow)]
+        routes.append(Route("/end", self._end))
+        app = Starlette(routes=routes, exception_handlers={WaypostError: _refused})
+        self._open = ExitStack()
+        server = ApiServer(bind(path), app, lambda: self.children, patience=patience).start()
+        self._open.callback(server.stop)
+
+    def connect(self, *sent: bytes) -> socket.socket:
+        """A connection, and what is said on it at once."""
+        made = self._open.enter_context(socket.socket(socket.AF_UNIX))
+        with reached(self.path) as name:
+            made.connect(name)
+        made.settimeout(30)
+        made.sendall(b"".join(sent))
+        return made
+
+    def ask(self, path: str = "/ask") -> http.client.HTTPResponse:
+        """An answer; its connection stays open where that is unread."""
+        connection = http.client.HTTPConnection("x")
+        connection.sock = self.connect()
+        connection.request("GET", path)
+        return connection.getresponse()
+
+    def close(self) -> None:
+        """End all of it."""
+        self._open.close()
+
+    async def _ask(self, _request: Request) -> Response:
+        return PlainTextResponse("fine")
+
+    async def _long(self, _request: Request) -> Response:
+        return PlainTextResponse(LONG)
+
+    async def _follow(self, _request: Request) -> Response:
+        return self._audience.told(self._lines())
+
+    async def _end(self, _request: Request) -> Response:
+        self._over.set()
+        return PlainTextResponse("ended")
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        yield b"begun\n"
+        await self._over.wait()
+        yield b"ended\n"
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, WaypostError)
+    return Response(msgspec.json.encode(problem_of(error)), 503)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    """Makes one, and ends it."""
+    with ExitStack() as made:
+
+        def make(patience: float = 30.0) -> Stage:
+            one = Stage(tmp_path / "host.sock", patience)
+            made.callback(one.close)
+            return one
+
+        yield make
+
+
+def left_by_the_host(connection: socket.socket) -> bool:
+    """Whether the other side is closed; reads nothing of what it has sent."""
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    return any(event & (select.POLLRDHUP | select.POLLHUP) for _, event in poll.poll(0))
+
+
+HANGING = {
+    "silent": b"",
+    "half a request": b"GET /ask HTTP/1.1\r\nHost:",
+    "half a body": b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+    "an answer unread": GET % b"/long",
+}
+
+
+@pytest.mark.parametrize("how", sorted(HANGING))
+def test_who_hangs_is_sent_away(stage: Callable[..., Stage], how: str) -> None:
+    """A few dozen of them kept everybody out, for as long as they hung."""
+    host = stage(0.05)
+    hanging = host.connect(HANGING[how])
+    eventually(lambda: left_by_the_host(hanging), f"{how}: sent away")
+
+
+def test_who_follows_stays_however_little_happens(stage: Callable[..., Stage]) -> None:
+    """It has asked, and waits for the host: a run may take months."""
+    host = stage(0.05)
+    following = host.ask("/follow")
+    assert following.readline() == b"begun\n"
+    for _ in range(3):
+        hanging = host.connect()
+        eventually(lambda hanging=hanging: left_by_the_host(hanging), "time has passed")  # type: ignore[misc] # a lambda's default
+    assert host.ask("/end").status == 200
+    assert following.readline() == b"ended\n"
+
+
+def test_whoever_is_refused_takes_nobodys_place(stage: Callable[..., Stage]) -> None:
+    """A workflow's process may not ask; it could keep its operator from asking all the same."""
+    host = stage()
+    host.children = (os.getpid(),)
+    refused = host.ask()
+    assert (refused.status, msgspec.json.decode(refused.read(), type=Problem).code) == (403, "peer-refused")
+    strangers = [host.connect() for _ in range(AT_ONCE)]
+    last = host.connect()
+    eventually(lambda: left_by_the_host(last), "no more of them are listened to")
+    host.children = ()
+    assert host.ask().read() == b"fine"
+    assert strangers
+
+
+def test_one_more_than_there_is_room_for_is_told_so(stage: Callable[..., Stage]) -> None:
+    """And not kept waiting without a word."""
+    host = stage()
+    guests = [host.connect() for _ in range(AT_ONCE)]
+    busy = host.ask()
+    assert (busy.status, msgspec.json.decode(busy.read(), type=Problem).code) == (503, "withheld")
+    guests.pop().close()
+    eventually(lambda: host.ask().status == 200, "there is room again")
+
+
+def test_those_who_follow_leave_room_for_those_who_ask(stage: Callable[..., Stage]) -> None:
+    """Dashboards that somebody has left open must not keep an approval out."""
+    assert SEATS < AT_ONCE
+    host = stage()
+    first, second = host.ask("/follow"), host.ask("/follow")
+    assert {first.readline(), second.readline()} == {b"begun\n"}
+    third = host.ask("/follow")
+    assert third.status == 503
+    assert "2 others follow" in msgspec.json.decode(third.read(), type=Problem).message
+    assert host.ask("/end").status == 200
+    assert first.read() == second.read() == b"ended\n"
+    eventually(lambda: host.ask("/follow").status == 200, "a seat is free again")
+
+
+def test_a_scrape_that_nobody_reads_keeps_no_place() -> None:
+    """A close waits until all is read: sixteen that read nothing had the page for themselves."""
+
+    async def page(_request: Request) -> Response:
+        return PlainTextResponse(LONG * 10)
+
+    listener = listen(Place("127.0.0.1", 0))
+    server = metrics_server(listener, page, local=True, longest=0.05).start()
+    try:
+        with socket.socket() as unread, socket.socket() as after:
+            unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            unread.connect(listener.getsockname())
+            unread.sendall(GET % b"/metrics")
+            after.connect(listener.getsockname())
+            eventually(lambda: left_by_the_host(after), "the time of both is over")
+            assert sum(map(len, iter(lambda: unread.recv(65536), b""))) < len(LONG * 10), "it was broken off"
+    finally:
+        server.stop()
