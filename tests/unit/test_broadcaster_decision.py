@@ -7,7 +7,7 @@ import msgspec
 from actors.logic import terminal
 from actors.logic.terminal import HELD_PROGRESS, Show, State, advance
 from actors.messages import ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
-from actors.watching import TURNS, Turned
+from actors.watching import EVERYTHING, TURNS, Turned
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -214,6 +214,20 @@ def test_who_watches_one_run_and_all_of_them_sees_each_event_once():
     bench.run()
     bench.flush()
     assert bench.take() == [("anne", "mail 1 Taxi from a@example.com"), ("anne", "1 RunStarted")]
+
+
+def test_who_follows_everything_has_each_event_of_every_run_and_no_mail_or_progress():
+    """A program that reads them by their number in the history must have none twice and miss none."""
+    bench = Bench()
+    bench.tell(Watch(EVERYTHING, ANNE))
+    bench.run(1)
+    bench.run(2)
+    bench.do(step())
+    bench.tell(progress(2, "half"))
+    bench.flush()
+    bench.do(end())
+    bench.flush()
+    assert [said for _who, said in bench.take()] == ["1 RunStarted", "1 RunStarted", "2 StepStarted", "3 RunCompleted"]
 
 
 def test_a_run_s_watcher_sees_nothing_of_other_runs():

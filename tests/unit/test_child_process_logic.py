@@ -8,6 +8,7 @@ import pytest
 from actors.describing import ExitReason
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import PATIENCE, last_lines
+from actors.logic.child_requests import Submitted
 from actors.logic.child_states import (
     Broke,
     Doomed,
@@ -46,8 +47,19 @@ from actors.messages import (
     Woken,
     Written,
 )
-from ipc.messages import Bundle, EventsCommitted, Progress, Ready, RunLive, RunLog, RunLogCredit, Shutdown, ToChild
-from substrate.messages import Outcome, Withheld
+from ipc.messages import (
+    BlobGet,
+    Bundle,
+    EventsCommitted,
+    Progress,
+    Ready,
+    RunLive,
+    RunLog,
+    RunLogCredit,
+    Shutdown,
+    ToChild,
+)
+from substrate.messages import Done, Outcome, Withheld
 from waypost.acting import Halt, Next
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import Limits
@@ -214,6 +226,22 @@ def test_a_third_page_waits_until_one_has_left() -> None:
     assert [effect.payload for effect in left] == pages[:2]
     together = Bundle(messages=(pages[2], RunLive(run=RUN)))
     assert step(state, Written()).effects == (Transmit(together, report=True),)
+
+
+def test_the_next_value_is_fetched_when_the_one_before_has_left() -> None:
+    """Each may weigh 64 MiB, and one is enough in memory; whoever asked for it waits, and for nothing else."""
+    setup = Setup(generation=GENERATION, limits=Limits(chunk=300, page=400))
+    value = b"v" * 900
+    asked: Any = TALKING
+    for number in (1, 2):
+        following = step(asked, Heard(BlobGet(id=number, run=RUN, sha256="a" * 64)), setup=setup)
+        asked = following.state
+        assert [type(effect) for effect in following.effects] == ([Submitted] if number == 1 else [])
+    given = step(asked, Outcome(1, Done(0, value)), setup=setup)
+    assert [len(effect.payload.data) for effect in given.effects] == [300, 300]  # the third part waits for one to leave
+    last = step(given.state, Written(), setup=setup)
+    assert [type(effect) for effect in last.effects] == [Submitted, Transmit]
+    assert last.effects[1].payload.data == value[600:]
 
 
 def test_a_child_that_leaves_its_own_events_unread_is_ended() -> None:
