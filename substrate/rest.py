@@ -19,7 +19,8 @@ class Rest:
 
     ``quiet``: since when nothing was made durable, in monotonic seconds; 0 where nothing was since opening.
     ``busy``: what is to be done by itself, in words; empty: nothing. ``deadline``: when the next thing will be, in
-    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``.
+    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``. Of one that is busy neither
+    is looked for.
     """
 
     position: int

@@ -14,8 +14,10 @@ from waypost.model.errors import Invalid
 
 def rest(index: Index, *, position: int, quiet: float, now: int) -> Rest:
     """What is to be done of what this repository holds; ``now`` in Unix ms. Raises Damaged, DerivedFailed."""
+    if busy := _busy(index):
+        return Rest(position, quiet, busy, None)
     live = tuple(itertools.islice(index.runs.unended(0), NAMED))
-    return Rest(position, quiet, _busy(index), next_deadline(index, now), live)
+    return Rest(position, quiet, "", next_deadline(index, now), live)
 
 
 def next_deadline(index: Index, now: int) -> int | None:

@@ -10,7 +10,7 @@ then or has been kept: it is opened again. No child that was let go counts as a 
 from dataclasses import replace
 
 from actors.draining import ChildWeighed, RecycleRequested, Rested, StillExecuting
-from actors.logic.supervisor_books import Books, Setup
+from actors.logic.supervisor_books import Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_crashes import NONE
 from actors.logic.supervisor_effects import Effect, EndChild, Gone, MayDoze, Pass
@@ -24,8 +24,10 @@ from waypost.model.times import Now
 
 NAP = 5.0
 """Seconds: what has to be done again so soon isn't worth another process; a shorter idle time takes its place."""
-PRESSED = 0.05
-"""Seconds between two looks while others wait for the place."""
+PRESSED, SELDOM = 0.05, 1.0
+"""Seconds between two looks while others wait for the place: at least, and at most. It is looked again when the child
+has been there for as long again: with dozens that are asked to give way, looking often would cost more than their work.
+"""
 _CAME = "something came while it fell asleep"
 
 
@@ -34,7 +36,7 @@ def drowsy(setup: Setup, following: Next[State], now: Now) -> Next[State]:
     state = following.state
     if not isinstance(state, Running) or state.look is not None or not _may_sleep(setup, state):
         return following
-    looking = _later(state, now.mono + _patience(setup, state.books))
+    looking = _later(state, now.mono + _patience(setup, state, now))
     return Next(looking.state, (*following.effects, *looking.effects))
 
 
@@ -61,7 +63,7 @@ def looked(setup: Setup, state: Running, message: Internal, now: Now) -> Next[St
                 return Next(dozing, (MayDoze(state.books.generation),))
         case _:
             pass  # there is something to do, or it couldn't say
-    return _later(state, now.mono + _patience(setup, state.books))
+    return _later(state, now.mono + _patience(setup, state, now))
 
 
 def dozing(
@@ -112,8 +114,9 @@ def _may_sleep(setup: Setup, state: Running) -> bool:
     return bool(setup.limits.idle) and not setup.spec.warm and not state.broken and not state.books.disk_faults
 
 
-def _patience(setup: Setup, books: Books) -> float:
-    return min(PRESSED, setup.limits.idle) if books.pressed else setup.limits.idle
+def _patience(setup: Setup, state: Running, now: Now) -> float:
+    idle = setup.limits.idle
+    return min(max(PRESSED, now.mono - state.since), SELDOM, idle) if state.books.pressed else idle
 
 
 def _soon(setup: Setup, deadline: int | None, now: Now) -> bool:

@@ -87,9 +87,11 @@ def alike(before: State, after: State) -> bool:
     """
     if type(before) is not type(after) or _SAID(before.books) != _SAID(after.books):
         return False
-    return all(getattr(before, name) == getattr(after, name) for name in type(after).__slots__ if name != "books")
+    return all(getattr(before, name) == getattr(after, name) for name in type(after).__slots__ if name not in _INNER)
 
 
+_INNER = frozenset({"books", "look"})
+"""Of a state: its books, of which more is seen; and when it looks whether there is anything to do."""
 _UNSAID = frozenset({"last", "asked"})
 """Of the books: who waits for which answer."""
 _SAID = attrgetter(*(each.name for each in fields(Books) if each.name not in _UNSAID))

@@ -8,7 +8,7 @@ import pytest
 from actors.describing import ExitReason
 from actors.draining import Depart, Drain, GiveWay, Recycle, Rested
 from actors.logic.supervisor_crashes import Crashes
-from actors.logic.supervisor_dozing import NAP, PRESSED
+from actors.logic.supervisor_dozing import NAP, PRESSED, SELDOM
 from actors.logic.supervisor_effects import Dismiss, EndChild, MayDoze, OpenRepository, Pass
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
@@ -127,8 +127,19 @@ def test_whoever_has_to_give_way_looks_at_once_and_then_often() -> None:
     assert isinstance(
         told(pressed.state, Outcome(pressed.state.look, Done(5, replace(QUIET, quiet=99.9)))).state, Dozing
     )
+
+
+@pytest.mark.parametrize(("age", "pause"), [(0.0, PRESSED), (0.4, 0.4), (9.0, SELDOM)])
+def test_who_is_at_work_and_has_to_give_way_is_asked_more_seldom_the_longer_it_has_been(
+    age: float, pause: float
+) -> None:
+    """Soon after it came, so that a place is free soon; but dozens that are asked often would keep all from working."""
+    pressed = told(replace(RUNNING, since=NOW.mono - age), GiveWay())
     busy = told(pressed.state, Outcome(pressed.state.look, Done(5, replace(QUIET, busy="a run executes"))))
-    assert busy.effects == (WakeAt(Woken(busy.state.look), mono=NOW.mono + PRESSED),)
+    (wake,) = busy.effects
+    assert isinstance(wake, WakeAt)
+    assert wake.message == Woken(busy.state.look)
+    assert wake.mono == pytest.approx(NOW.mono + pause)
 
 
 def test_who_is_still_starting_gives_way_when_it_is_up() -> None:

@@ -195,5 +195,6 @@ def test_what_only_passes_through_changes_nothing_that_is_said() -> None:
         for after in (*STATES, step(before, MESSAGES["Asked Forward"]).state):
             assert not alike(before, after) or describe(SETUP, before) == describe(SETUP, after)
     assert alike(RUNNING, step(RUNNING, MESSAGES["Asked Forward"]).state)
+    assert alike(RUNNING, replace(RUNNING, look=9)), "a look at whether there is anything to do is told to nobody"
     assert not alike(RUNNING, replace(RUNNING, books=replace(BOOKS, scarce="8 bytes")))
     assert not alike(RUNNING, replace(RUNNING, broken="SyntaxError"))
