@@ -64,12 +64,13 @@ def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:
     """All are at work, and may be for hours: the bound isn't worth that."""
     berths, _ = moves(waiting(A, B, C, D), LIMITS, uncounted=(), may_leave=ALL)
     berths = replace(berths, patience=Patience(7, berths.entered))
-    assert impatient(berths, 6) == berths
-    berths, made = moves(impatient(berths, 7), LIMITS, uncounted=(), may_leave=ALL)
+    assert impatient(berths, 6, moving=False) == berths
+    assert impatient(berths, 7, moving=True).extra == 0, "somebody makes room: it is the machine that is busy"
+    berths, made = moves(impatient(berths, 7, moving=False), LIMITS, uncounted=(), may_leave=ALL)
     assert Enter(C) in made
     assert berths.waiting == (D,)
     moving = replace(berths, patience=Patience(8, berths.entered - 1))
-    assert Enter(D) not in moves(impatient(moving, 8), LIMITS, uncounted=(), may_leave=ALL)[1]
+    assert Enter(D) not in moves(impatient(moving, 8, moving=False), LIMITS, uncounted=(), may_leave=ALL)[1]
 
 
 def test_who_is_awake_already_is_not_woken_twice() -> None:
@@ -103,7 +104,7 @@ def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[
             berths = settle(left(berths, name))
         elif what == "pause" and berths.waiting:
             impatience += 1
-            berths = settle(impatient(replace(berths, patience=Patience(1, berths.entered)), 1))
+            berths = settle(impatient(replace(berths, patience=Patience(1, berths.entered)), 1, moving=False))
         assert [*came, *berths.waiting] == woken
     while berths.waiting:
         assert berths.pressed, "somebody waits, and nobody was asked to give way"

@@ -212,8 +212,16 @@ def test_where_there_is_no_room_the_oldest_gives_way_and_the_others_wait() -> No
 
 def test_when_all_are_at_work_for_a_while_one_more_is_started() -> None:
     """Else a mail could wait for hours to be accepted."""
-    stuck = after(*FULL, Rouse(C.name), Woken(2))
+    stuck = after(*FULL, says(A.name, "running"), says(B.name, "running"), Rouse(C.name), Woken(2))
     assert StartDeployment(C, 1) in stuck.effects
+
+
+@pytest.mark.parametrize("moving", ["starting", "dozing", "dormant"])
+def test_while_somebody_is_on_the_way_in_or_out_nobody_is_let_in_over_the_bound(moving: str) -> None:
+    """A place comes free by that; a machine on which it takes longer than a moment is busy enough."""
+    busy = after(*FULL, says(A.name, "running"), says(B.name, moving), Rouse(C.name), Woken(2))
+    assert not any(isinstance(each, StartDeployment) for each in busy.effects)
+    assert any(isinstance(each, WakeAt) for each in busy.effects), "it is looked again"
 
 
 def test_one_that_is_held_takes_nobody_s_place() -> None:

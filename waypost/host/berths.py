@@ -2,7 +2,8 @@
 
 Whoever is woken waits behind those that were woken before. When there is no room, those that have been awake longest
 are asked to give way: they let go as soon as there is nothing for them to do. Where all of them are at work for a
-while, one more is let in: a bound that nobody could ever get past would be a standstill. Pure.
+while, one more is let in: a bound that nobody could ever get past would be a standstill. Somebody who is on the way in
+or out makes room soon: on a machine that is busy with them, more at once would only be slower. Pure.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -104,12 +105,15 @@ def moves(
     return berths, (*made, *map(Press, asked))
 
 
-def impatient(berths: Berths, token: int) -> Berths:
-    """The pause is over: if nobody came in meanwhile, one more may, whatever the bound says."""
+def impatient(berths: Berths, token: int, *, moving: bool) -> Berths:
+    """The pause is over: if nobody came in meanwhile, one more may, whatever the bound says.
+
+    ``moving``: one of those awake is on the way in or out.
+    """
     pause = berths.patience
     if pause is None or pause.token != token:
         return berths
-    stuck = berths.entered == pause.entered
+    stuck = berths.entered == pause.entered and not moving
     return replace(berths, patience=None, extra=berths.extra + 1 if stuck else berths.extra)
 
 

@@ -57,6 +57,8 @@ SET_BACK = 60.0
 holds still for one interval at most then, and no interval is shorter."""
 _REST = frozenset({"held", "down", "stopped"})
 """States in which a deployment has no child, and can't give way to anybody."""
+_ON_THE_WAY = frozenset({"idle", "waking", "starting", "dozing", "dormant"})
+"""States out of which a deployment comes by itself, and soon."""
 
 
 def begun(message: Begin) -> Opening:
@@ -192,7 +194,8 @@ def woken(state: Opening | Running, token: int, now: Now) -> Opening | Running:
         if jump(night.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
             row = tuple(sorted((min(at, now.wall), name) for at, name in row))
         return replace(state, night=replace(night, deadlines=row, alarm=None))
-    return replace(state, night=replace(night, berths=berths.impatient(night.berths, token)))
+    moving = any(_moves(state.members[name]) for name in night.berths.awake)
+    return replace(state, night=replace(night, berths=berths.impatient(night.berths, token, moving=moving)))
 
 
 def settle(setup: Setup, state: Running, now: Now) -> Next[State]:
@@ -265,6 +268,11 @@ def _wake(state: Opening | Running, member: Dormant, wishes: tuple[Wish, ...]) -
 
 
 # --- small things ----------------------------------------------------------------------------------------------------
+
+
+def _moves(member: Member) -> bool:
+    """Whether it is on the way in or out."""
+    return isinstance(member, Raising | Parting) or member.description.state in _ON_THE_WAY
 
 
 def _put(night: Night, name: Deployment, deadline: int | None) -> Night:
