@@ -14,7 +14,16 @@ from actors.describing import Changed
 from actors.draining import ChildWeighed, Depart, Drain, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.errors import ActorsError
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
-from actors.logic.supervisor_child import counting, latching, leaving, raise_child, raising, settled, starting
+from actors.logic.supervisor_child import (
+    backing_off,
+    counting,
+    latching,
+    leaving,
+    raise_child,
+    raising,
+    settled,
+    starting,
+)
 from actors.logic.supervisor_delivering import delivered, provided
 from actors.logic.supervisor_dozing import auditing, dozing, drowsy, gives_way, letting_go
 from actors.logic.supervisor_draining import answerable, bereaved, leave
@@ -32,7 +41,7 @@ from actors.logic.supervisor_effects import (
 from actors.logic.supervisor_ending import ended, forwards, opening, wind, withhold
 from actors.logic.supervisor_forwards import answered, forwarded
 from actors.logic.supervisor_planned import News, manned, planned, wanted
-from actors.logic.supervisor_recycling import another, policed
+from actors.logic.supervisor_recycling import policed
 from actors.logic.supervisor_retiring import retires
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
@@ -173,7 +182,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
         case Counting():
             return counting(setup, state, message, now)
         case BackingOff():
-            return another(state, now) if message == Woken(state.wake) else Next(state)
+            return backing_off(setup, state, message, now)
         case Latching():
             return latching(setup, state, message, now)
         case LettingGo():

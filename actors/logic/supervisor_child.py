@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from actors.describing import Exited, ExitReason
+from actors.draining import Renewed
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
@@ -28,6 +29,7 @@ from actors.logic.supervisor_states import (
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Role, Start, Terminate, WakeAt, Woken
 from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, Refused, Withheld
 from waypost.acting import Next
+from waypost.model.ids import Generation
 from waypost.model.times import Now
 
 Internal: TypeAlias = Start | ChildReady | ChildExited | ChannelViolated | ExitCounted | Woken | Outcome
@@ -47,27 +49,34 @@ def raise_child(books: Books) -> Next[State]:
     The first one of a crew finds the claims of one that has ended over them, every other one only those that outlived
     a child: these are no mail's fault.
     """
-    blame = books.raised != books.incarnation
     books = replace(books, last=books.last + 1)
-    return Next(Raising(books, books.last), (Pass(books.last, BeginGeneration(blame=blame)),))
+    return Next(Raising(books, books.last), (_begin(books),))
 
 
 def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[State]:
     """The generation is durable, or couldn't be written: then a little later."""
     match message:
         case Outcome(state.raised, Done(value=generation)):
-            books = replace(
-                state.books,
-                last=state.books.last + 1,
-                raised=state.books.incarnation,
-                generation=generation,
-                launched=now.mono,
-            )
-            wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-            return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+            return _launch(setup, state.books, generation, now)
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
-            books = replace(state.books, crashes=excuse(state.books.crashes))
-            return _back_off(setup, books, f"no new generation could be begun: {why}", now, since=now.mono)
+            return _not_raised(setup, state.books, why, now)
+        case _:
+            return Next(state)
+
+
+def backing_off(setup: Setup, state: BackingOff, message: Internal, now: Now) -> Next[State]:
+    """The generation of the child that is to come has begun meanwhile, or can't yet; or the pause is over."""
+    match message:
+        case Outcome(state.raised, Done(value=generation)):
+            return Next(replace(state, next=generation))
+        case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
+            return _not_raised(setup, state.books, why, now)
+        case Woken(state.wake):
+            renewed = Renewed("crash", state.reason, now.wall, state.books.generation)
+            books = replace(state.books, renewed=renewed)
+            if state.next is not None:
+                return _launch(setup, books, state.next, now)
+            return raise_child(books) if state.raised is None else Next(Raising(books, state.raised))
         case _:
             return Next(state)
 
@@ -153,9 +162,10 @@ def _exited(
     life = now.mono - books.launched
     books = replace(books, exited=Exited(books.generation, now.wall, why, reason))
     if reason.blame == "host":
-        return _back_off(setup, replace(books, crashes=excuse(books.crashes, life)), why, now, since=now.mono)
-    state = Counting(books, why, life)
-    return Next(state) if counted is None else _charged(setup, state, counted, now)
+        state, wake = _back_off(setup, replace(books, crashes=excuse(books.crashes, life)), why, now, since=now.mono)
+        return Next(state, (wake,))
+    left = Counting(books, why, life)
+    return Next(left) if counted is None else _charged(setup, left, counted, now)
 
 
 def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> Next[State]:
@@ -165,7 +175,9 @@ def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> N
     often = loop(after, setup.limits) if len(after.ages) > len(before.ages) else ""
     if often:
         return _latch(setup, books, f"{often}, the last one: {state.reason}")
-    return _back_off(setup, books, state.reason, now, since=books.launched + state.life)
+    following, wake = _back_off(setup, books, state.reason, now, since=books.launched + state.life)
+    books = replace(following.books, last=following.books.last + 1)
+    return Next(replace(following, books=books, raised=books.last), (wake, _begin(books)))
 
 
 def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
@@ -174,9 +186,25 @@ def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
     return Next(Latching(books, books.last, detail), (Pass(books.last, latch),))
 
 
-def _back_off(setup: Setup, books: Books, reason: str, now: Now, *, since: float) -> Next[State]:
+def _begin(books: Books) -> Pass:
+    return Pass(books.last, BeginGeneration(blame=books.raised != books.incarnation))
+
+
+def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> Next[State]:
+    books = replace(books, last=books.last + 1, raised=books.incarnation, generation=generation, launched=now.mono)
+    wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
+    return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+
+
+def _not_raised(setup: Setup, books: Books, why: str, now: Now) -> Next[State]:
+    books = replace(books, crashes=excuse(books.crashes))
+    state, wake = _back_off(setup, books, f"no new generation could be begun: {why}", now, since=now.mono)
+    return Next(state, (wake,))
+
+
+def _back_off(setup: Setup, books: Books, reason: str, now: Now, *, since: float) -> tuple[BackingOff, WakeAt]:
     """Pause, from ``since`` on (monotonic seconds): what is written meanwhile makes it no longer."""
     over = max(now.mono, since + pause(books.crashes, setup.limits))
     books = replace(books, last=books.last + 1)
     state = BackingOff(books, books.last, now.wall + round((over - now.mono) * 1000), reason)
-    return Next(state, (WakeAt(Woken(books.last), mono=over),))
+    return state, WakeAt(Woken(books.last), mono=over)

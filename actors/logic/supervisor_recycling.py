@@ -10,13 +10,12 @@ from dataclasses import replace
 from actors.describing import Exited
 from actors.draining import ChildWeighed, Renewed
 from actors.logic.supervisor_books import Books, Renewing, Setup
-from actors.logic.supervisor_child import Internal, raise_child
+from actors.logic.supervisor_child import Internal
 from actors.logic.supervisor_effects import Effect, EndChild, Hire, LaunchChild, Pass, Up, WeighChild
 from actors.logic.supervisor_ending import wind
 from actors.logic.supervisor_states import (
     UNSUPERVISED,
     WHOLE,
-    BackingOff,
     Bereft,
     Over,
     Replacing,
@@ -105,13 +104,6 @@ def policed(setup: Setup, following: Next[State], now: Now) -> Next[State]:
     """What follows, with the child looked at if that has brought one up."""
     also = watched(setup, following.state, now)
     return Next(also.state, (*following.effects, *also.effects))
-
-
-def another(state: BackingOff, now: Now) -> Next[State]:
-    """The pause is over: a fresh process follows the one that ended unasked."""
-    books = state.books
-    renewed = Renewed("crash", state.reason, now.wall, books.generation)
-    return raise_child(replace(books, renewed=renewed))
 
 
 def looked_at(setup: Setup, state: Running, now: Now) -> str | Next[State]:

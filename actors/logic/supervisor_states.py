@@ -201,12 +201,18 @@ class Dismissing:
 
 @dataclass(frozen=True, slots=True)
 class BackingOff:
-    """The next child is a little way off. ``until``: Unix ms, for people."""
+    """The next child is a little way off. ``until``: Unix ms, for people.
+
+    Its generation is made durable meanwhile: ``raised`` is the correlation of the answer, None where that can't be
+    tried before the pause is over; ``next``: once it has begun.
+    """
 
     books: Books
     wake: int
     until: int
     reason: str
+    raised: int | None = None
+    next: Generation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,17 @@ from actors.describing import ExitReason
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Early, Setup
 from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
-from actors.logic.supervisor_effects import Announce, Gone, Hire, Pass
-from actors.logic.supervisor_states import BackingOff, Counting, CrashLooping, Latching, Raising, Resetting, Running
+from actors.logic.supervisor_effects import Announce, Gone, Hire, LaunchChild, Pass
+from actors.logic.supervisor_states import (
+    BackingOff,
+    Counting,
+    CrashLooping,
+    Latching,
+    Raising,
+    Resetting,
+    Running,
+    Starting,
+)
 from actors.logic.supervisor_words import describe
 from actors.messages import ChildExited, Forward, Role, WakeAt, Woken
 from substrate.messages import (
@@ -30,6 +39,7 @@ from waypost.testing.supervision import (
     BOOKS,
     BRINK,
     COUNTED,
+    COUNTING,
     CRASH_LOOPING,
     DIED,
     LATCHED,
@@ -147,9 +157,8 @@ def test_only_the_first_generation_of_a_crew_blames_the_mails_that_were_claimed(
     first = step(OPENING, Outcome(TOKEN, Done(0, SNAPSHOT)))
     assert BeginGeneration(blame=True) in [effect.what for effect in first.effects if isinstance(effect, Pass)]
     up = step(RUNNING, DIED, now=NOW).state
-    waiting = step(replace(up, books=replace(up.books, raised=up.books.incarnation)), COUNTED).state
-    assert isinstance(waiting, BackingOff)
-    again = step(waiting, Woken(waiting.wake))
+    again = step(replace(up, books=replace(up.books, raised=up.books.incarnation)), COUNTED)
+    assert isinstance(again.state, BackingOff)
     assert [effect.what for effect in again.effects if isinstance(effect, Pass)] == [BeginGeneration(blame=False)]
 
 
@@ -173,7 +182,52 @@ def test_a_pause_begins_with_the_exit_and_not_with_its_count(counted_at, over) -
     later = Now(wall=1_000_000 + round((counted_at - 95.0) * 1000), mono=counted_at)
     following = step(counting, COUNTED, now=later)
     assert following.state.until == 1_000_000 + round((over - 95.0) * 1000)
-    assert without_news(following) == (WakeAt(Woken(following.state.wake), mono=over),)
+    assert without_news(following)[0] == WakeAt(Woken(following.state.wake), mono=over)
+
+
+def pausing() -> BackingOff:
+    """After an exit that was counted; the next generation is on its way to the disk."""
+    state = step(COUNTING, COUNTED).state
+    assert isinstance(state, BackingOff)
+    assert state.raised is not None
+    return state
+
+
+def test_a_generation_begins_in_the_pause_and_its_child_after_it() -> None:
+    """The disk isn't waited for when the pause is over; and a pause is one, however quick the disk was."""
+    pause_ = pausing()
+    raised = step(pause_, Outcome(pause_.raised or 0, Done(1, Generation(4))))
+    assert raised.state == replace(pause_, next=Generation(4))
+    assert without_news(raised) == ()
+    over = step(raised.state, Woken(pause_.wake))
+    assert isinstance(over.state, Starting)
+    assert over.state.books.generation == Generation(4)
+    assert over.state.books.renewed is not None
+    assert without_news(over)[:2] == (Hire(Role.CHILD, 4), LaunchChild())
+
+
+def test_a_pause_that_is_over_before_the_generation_is_durable_waits_for_that_alone() -> None:
+    """It was asked for once; no child exists before its generation does."""
+    pause_ = pausing()
+    over = step(pause_, Woken(pause_.wake))
+    assert isinstance(over.state, Raising)
+    assert without_news(over) == ()
+    launched = step(over.state, Outcome(pause_.raised or 0, Done(1, Generation(4))))
+    assert without_news(launched)[:2] == (Hire(Role.CHILD, 4), LaunchChild())
+
+
+@pytest.mark.parametrize("answer", [Withheld("no space"), Refused("x", "no")])
+def test_a_generation_that_could_not_be_begun_in_the_pause_makes_it_longer(answer) -> None:
+    """It is tried again when that one is over, and not before: a disk that is full isn't asked without a pause."""
+    pause_ = pausing()
+    longer = step(pause_, Outcome(pause_.raised or 0, answer))
+    assert isinstance(longer.state, BackingOff)
+    assert longer.state.raised is None
+    assert without_news(longer) == (WakeAt(Woken(longer.state.wake), mono=NOW.mono + 2 * LIMITS.backoff_first),)
+    assert without_news(step(longer.state, Woken(pause_.wake))) == ()
+    again = step(longer.state, Woken(longer.state.wake))
+    assert isinstance(again.state, Raising)
+    assert [type(effect.what) for effect in again.effects if isinstance(effect, Pass)] == [BeginGeneration]
 
 
 def test_the_last_exit_stays_on_record() -> None:
