@@ -34,9 +34,15 @@ STEPS = (
     "not_granted",
     "asks",
     "mails",
+    "addresses",
+    "encloses",
+    "quits",
     "ends",
     "ends-large",
 )
+ENDS = dict.fromkeys(("asks", "mails", "addresses", "encloses", "ends", "ends-large"), "failed") | {
+    "quits": "cancelled"
+}
 
 
 def listed(folder: Path) -> str:
@@ -78,7 +84,7 @@ def test_no_planted_secret_is_left_anywhere(tmp_path: Path, flows: Path) -> None
             sent += 1
             taken = verb("send", "trusted@example.com", data=data, stdin=MAIL.format(sent, step).encode()).out
             (run,) = re.findall(r"run_[0-9]+_[0-9a-f]{16}", taken)
-            host.wait_for("failed" if step in {"asks", "mails", "ends", "ends-large"} else "completed")
+            host.wait_for(ENDS.get(step, "completed"))
             for line in (f"show {run}", f"show {run} --json", f"log {run}", f"why {run}"):
                 texts[f"{kill}: {line}"] = verb(*line.split(), data=data).out.encode()
         for line in ("list", "list --json", "check", "reload --json"):

@@ -156,11 +156,15 @@ def test_secrets_reach_the_steps_that_may_read_them_and_leave_no_trace(
     for step, told in (
         ("asks", "it holds the secret by-file"),
         ("mails", "SendRefused"),
+        ("addresses", "it holds the secret by-file"),
+        ("encloses", "it holds the secret by-file"),
         ("ends", "ValueNotStorable"),
         ("ends-large", "ValueNotStorable"),
     ):
         running.send(step)
         assert told in running.wait_for("failed")
+    running.send("quits")
+    assert "the token [secret by-file] is refused" in running.wait_for("cancel was asked for")
 
     running.folder.joinpath("token").write_text(ROTATED)
     reloaded = running.client.post(CredentialsReloaded, "credentials", "reload")

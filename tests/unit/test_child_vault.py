@@ -13,7 +13,7 @@ from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.deliveries import Source as Listed
 from waypost import NotReplayable, Secret, SecretRefused, Source, ValueNotStorable, Workflow, progress, secret, sources
 from waypost.authoring import scope
-from waypost.authoring.requests import CallStep, Send
+from waypost.authoring.requests import CallStep, Enclosure, Send
 from waypost.authoring.steps import Step
 from waypost.child import effects as fx
 from waypost.child.bodies import Bodies
@@ -230,6 +230,13 @@ def test_a_run_that_got_hold_of_a_value_neither_ends_with_it_nor_mails_it() -> N
         assert "no [secret github]" in ev.proposed(ended).decode()
     assert vault.held_by(Send(("a@x.example",), "s", f"the token is {VALUE}")) == "github"
     assert vault.held_by(Send(("a@x.example",), "s", "hello")) == ""
+    assert vault.held_by(Send((f"{VALUE}@x.example",), "s", "hello")) == "github"
+    for part in (
+        Enclosure(VALUE, "a/b", b""),
+        Enclosure("n", f"a/{VALUE}", b""),
+        Enclosure("n", "a/b", VALUE.encode()),
+    ):
+        assert vault.held_by(Send(("a@x.example",), "s", "hello", attachments=(part,))) == "github"
     shown = ev.SignalAwaited(call=CallId("r1#1"), park="approval", title="?", snapshot=msgspec.Raw(stolen), seen=1)
     assert vault.held_by_any((shown,)) == "github"
     assert Vault("orders").held_by_any((shown,)) == ""

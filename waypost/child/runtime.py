@@ -268,15 +268,17 @@ class Runtime:
             case fx.CallOff(call):
                 self._bodies.call_off(run, call)
             case fx.AskToQuit(call, reason):
+                reason = self._vault.hidden(reason)
                 self._ask(
                     drive,
                     lambda id_: (CancelRequest(id=id_, run=run, call=call, reason=reason),),
                     _told(lambda why: drive.quitting(call, why)),
                 )
             case fx.Pause(detail):
+                detail = self._vault.hidden(detail)[:TEXT]
                 self._ask(
                     drive,
-                    lambda id_: (PauseRequest(id=id_, run=run, code="code-changed", detail=detail[:TEXT]),),
+                    lambda id_: (PauseRequest(id=id_, run=run, code="code-changed", detail=detail),),
                     lambda _: None,
                 )
             case fx.Credit():

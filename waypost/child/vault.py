@@ -83,8 +83,10 @@ class Vault:
 
     def held_by(self, mail: Send) -> str:
         """The handle of a secret that a mail has in it; empty where it has none."""
-        texts = (mail.subject.encode(), mail.text.encode(), *(part.content for part in mail.attachments))
-        return next(filter(None, map(self._mask.found, texts)), "")
+        parts = mail.attachments
+        named = (text for part in parts for text in (part.name, part.content_type))
+        texts = (text.encode("utf-8", "surrogatepass") for text in (mail.subject, mail.text, *mail.to, *named))
+        return next(filter(None, map(self._mask.found, (*texts, *(part.content for part in parts)))), "")
 
     def held_by_any(self, events: tuple[AnyEvent, ...]) -> str:
         """The same of events, as they would be recorded: an approval's title or snapshot, say."""
@@ -112,7 +114,7 @@ class Vault:
                 return event
 
     def hidden(self, text: str) -> str:
-        """A line of progress, without delivered values."""
+        """A line of progress, or why a run is to end, without delivered values."""
         return self._mask.hidden_text(text)
 
     def hidden_fault(self, fault: Fault) -> Fault:

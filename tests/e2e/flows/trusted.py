@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from waypost import Mail, StepError, Workflow, approve, progress, secret, send, sources
+from waypost import Attachment, Mail, StepError, Workflow, approve, cancel, progress, secret, send, sources
 
 flow = Workflow("trusted", address="trusted@example.com", env=["PLANTED_TOKEN"], runs="message")
 
@@ -80,6 +80,15 @@ async def run(mail: Mail) -> list[str]:
     if name == "asks":
         await hides()
         await approve("?", who=mail.sender, snapshot={"token": stolen[0]})
+    if name == "addresses":
+        await hides()
+        await send(to=f"{stolen[0]}@example.com", subject="s", text="t")
+    if name == "encloses":
+        await hides()
+        await send(to=mail.sender, subject="s", text="t", attachments=[Attachment(stolen[0], "text/plain", b"t")])
+    if name == "quits":
+        await hides()
+        await cancel(f"the token {stolen[0]} is refused")
     if name in {"ends", "ends-large"}:
         await hides()
         return stolen + ["x" * 100_000] * (name == "ends-large")
