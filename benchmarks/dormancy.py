@@ -27,7 +27,7 @@ from waypost.host.answers import MailTaken
 from waypost.host.datadir import DataDir
 from waypost.host.errors import HostError
 from waypost.host.spool import leave
-from waypost.testing.host_process import COMMAND
+from waypost.testing.background import COMMAND
 from waypost.testing.sleeping import mail, name_of, sleeping
 
 START, MEMORY, THREADS = 3.0, 600.0, 300.0

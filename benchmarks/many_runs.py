@@ -27,7 +27,8 @@ from waypost.cli.client import Client
 from waypost.host.answers import MailTaken
 from waypost.host.datadir import DataDir
 from waypost.host.errors import HostError
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.background import COMMAND
+from waypost.testing.host_process import HostProcess
 
 PATIENCE = 600.0
 FLOW = f"""

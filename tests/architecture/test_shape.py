@@ -1,5 +1,6 @@
 """The shape of the tree: import contracts, names we own, files of one idea."""
 
+import ast
 import importlib.metadata
 import subprocess
 import sys
@@ -50,3 +51,19 @@ def test_every_module_says_what_it_is_for() -> None:
         if not path.read_text(encoding="utf-8").lstrip("#! \n").startswith('"""')
     ]
     assert silent == []
+
+
+def test_no_test_waits_for_ever_for_a_process_of_its_own() -> None:
+    """`with subprocess.Popen(…)` waits at its end, after a failure, too, for one that nobody ends any more.
+
+    `Background` of `waypost.testing` is ended by its `with`.
+    """
+    waiting = [
+        f"{path.relative_to(ROOT)}:{item.context_expr.lineno}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.With)
+        for item in node.items
+        if isinstance(item.context_expr, ast.Call) and ast.unparse(item.context_expr.func).endswith("Popen")
+    ]
+    assert waiting == []

@@ -17,8 +17,9 @@ from waypost.host.exits import Exit
 from waypost.model import events as ev
 from waypost.model.code import tree_hash
 from waypost.model.ids import RunId
+from waypost.testing.background import COMMAND, PATIENCE
 from waypost.testing.host import kill_children
-from waypost.testing.host_process import COMMAND, PATIENCE, HostProcess
+from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
 FLOW = """

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from waypost.host.datadir import lay_out, prepare
-from waypost.testing.host_process import COMMAND, waypost
+from waypost.testing.background import COMMAND
+from waypost.testing.host_process import waypost
 from waypost.testing.verbs import verb
 
 MAIL = b"From: ann@example.com\r\nSubject: x\r\n\r\nhello\r\n"

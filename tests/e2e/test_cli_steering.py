@@ -1,13 +1,13 @@
 """Cancel and signal as a user has them: real processes, each verb durable, whether a child is up or not."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.background import Background
+from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
@@ -88,29 +88,15 @@ def test_a_run_is_cancelled_or_signalled_by_a_verb(place: Place) -> None:
     assert verb("cancel", run, "--reason", "x", data=place.data).status == 69
 
 
-class Following:
-    """``waypost approvals --follow --json`` in a process of its own."""
+def following(place: Place) -> Background:
+    """Who looks on at the approvals."""
+    return Background("approvals", "--follow", "--json", data=place.data)
 
-    def __init__(self, place: Place) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "approvals", "--follow", "--json", "--data", str(place.data)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
 
-    def next(self) -> dict[str, Any]:
-        """The next line."""
-        assert self.process.stdout is not None
-        line: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return line
-
-    def end(self) -> int:
-        """It ends by itself, because its host has."""
-        status = self.process.wait(30)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return status
+def told(sink: Background) -> dict[str, Any]:
+    """What it is told next."""
+    line: dict[str, Any] = json.loads(sink.next())
+    return line
 
 
 @pytest.mark.torture
@@ -120,26 +106,26 @@ def test_a_sink_is_told_again_after_every_kill_of_the_host(place: Place) -> None
     try:
         run, call = place.begin(host, "approval", "waits for boss@example.com"), ""
         for _ in range(2):
-            sink = Following(place)
-            told = sink.next()["announced"]
-            assert (told["run"], told["title"], told["snapshot"]) == (run, "Pay?", {"amount": 420})
-            assert (told["address"], told["who"]) == ("steered@example.com", ["boss@example.com"])
-            assert sink.next() == {"listed": "steered"}
-            call = told["call"]
-            host.kill()
-            assert sink.end() == 69
+            with following(place) as sink:
+                asked = told(sink)["announced"]
+                assert (asked["run"], asked["title"], asked["snapshot"]) == (run, "Pay?", {"amount": 420})
+                assert (asked["address"], asked["who"]) == ("steered@example.com", ["boss@example.com"])
+                assert told(sink) == {"listed": "steered"}
+                call = asked["call"]
+                host.kill()
+                assert sink.wait() == 69
             listed = json.loads(verb("approvals", "--json", data=place.data).out)["approvals"]
-            assert listed == [told]
+            assert listed == [asked]
             host = place.host().start()
-        sink = Following(place)
-        sink.next()
-        sink.next()
-        assert f"waypost approve {run} --call" in verb("approvals", data=place.data).out
-        assert verb("reject", run, data=place.data).status == 0
-        assert sink.next() == {"withdrawn": {"deployment": "steered", "run": run, "call": call, "why": "answered"}}
+        with following(place) as sink:
+            assert [*told(sink), *told(sink)] == ["announced", "listed"]
+            assert f"waypost approve {run} --call" in verb("approvals", data=place.data).out
+            assert verb("reject", run, data=place.data).status == 0
+            assert told(sink) == {"withdrawn": {"deployment": "steered", "run": run, "call": call, "why": "answered"}}
+            host.stop()
+            assert sink.wait() == 69
     finally:
         host.stop()
-    assert sink.end() == 69
 
 
 @pytest.mark.torture

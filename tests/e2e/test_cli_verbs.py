@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from substrate.keys import SigningKey
-from waypost.testing.host_process import COMMAND, HostProcess, waypost
+from waypost.testing.background import COMMAND
+from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.doors import COLUMNS, DOORS, table
 from waypost.testing.errands import mail
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.host_process import HostProcess
 
 ROOT = os.geteuid() == 0
 ORDINARY = NOBODY if ROOT else os.geteuid()

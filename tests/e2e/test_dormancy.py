@@ -1,6 +1,5 @@
 """Dormancy with real processes: whatever wakes a deployment, and wherever the host is killed, its runs go on."""
 
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +9,9 @@ import pytest
 from waypost.host.berths import HOST, ONE
 from waypost.host.datadir import DataDir
 from waypost.host.spool import leave
+from waypost.testing.background import Background
 from waypost.testing.child_stage import eventually
-from waypost.testing.host_process import COMMAND, HostProcess, waypost
+from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.sleeping import mail, name_of, sleeping
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
@@ -151,25 +151,23 @@ def test_whoever_looks_on_sees_it_all_across_its_sleep_and_other_code_is_taken_i
         run = one.send(ADDRESS, letter(1, "mail word"))
         one.wait_for("waits for the next mail")
         one.wait_for("is dormant")
-        where = ("--data", str(one.data))
         with (
-            subprocess.Popen([*COMMAND, "approvals", "--follow", *where], stdout=subprocess.PIPE, text=True) as asked,
-            subprocess.Popen([*COMMAND, "tail", run, *where], stdout=subprocess.PIPE, text=True) as tail,
+            Background("approvals", "--follow", data=one.data) as asked,
+            Background("tail", run, data=one.data) as tail,
         ):
-            assert asked.stdout is not None
-            assert tail.stdout is not None
-            assert "waits for the next mail" in "".join(tail.stdout.readline() for _ in range(2))
+            tail.wait_for("waits for the next mail")
             one.send(ADDRESS, letter(2, "hello", to=1))
-            assert f"{run} r1#4  Go on?" in asked.stdout.readline()
+            asked.wait_for(f"{run} r1#4  Go on?")
             one.wait_for("waits for boss@example.com")
             one.wait_for("is dormant")
             file.write_bytes(file.read_bytes() + b"\n# the same with a comment\n")
             assert waypost("deploy", str(file), data=one.data).returncode == 0
             one.wait_for("is dormant")
             assert one.verb("approve", run).returncode == 0
-            assert tail.stdout.read().endswith('completed: "done"\n')
-            assert any("no longer asks: answered" in line for line in asked.stdout)
-            asked.terminate()
+            assert tail.wait() == 0
+            assert tail.said[-1].endswith('completed: "done"')
+            why = asked.wait_for(f"{run} r1#4  no longer asks: ").rsplit(maxsplit=1)[1]
+            assert why in {"answered", "gone"}, "gone: the deployment was read anew before its event came"
 
 
 def threads(pid: int) -> int:

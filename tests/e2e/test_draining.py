@@ -2,14 +2,14 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from waypost.host.exits import Exit
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.background import Background
+from waypost.testing.host_process import HostProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
@@ -65,29 +65,9 @@ def bodies(books: Path) -> list[list[str]]:
     return [line.split() for line in (books / "bodies").read_text(encoding="utf-8").splitlines()]
 
 
-class Looking:
-    """A verb that looks on, in a process of its own, line by line."""
-
-    def __init__(self, host: HostProcess, *arguments: str) -> None:
-        command = [*COMMAND, *arguments, "--data", str(host.data)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.said: list[str] = []
-
-    def wait_for(self, text: str) -> str:
-        """A line that holds this; fails with what was said instead."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line)
-            if text in line:
-                return line
-        raise AssertionError(f"{text!r} was not said:\n{''.join(self.said)}")
-
-    def end(self) -> int:
-        """Read to its end; its exit status."""
-        assert self.process.stdout is not None
-        self.said += self.process.stdout
-        self.process.stdout.close()
-        return self.process.wait(30)
+def looking_on(host: HostProcess, *arguments: str) -> Background:
+    """A verb that looks on, as at a terminal."""
+    return Background(*arguments, data=host.data, together=True)
 
 
 def test_a_recycle_waits_for_what_executes_and_the_next_process_goes_on(host: MakeHost, books: Path) -> None:
@@ -95,15 +75,15 @@ def test_a_recycle_waits_for_what_executes_and_the_next_process_goes_on(host: Ma
     with host() as one:
         run = one.send(ADDRESS, mail(1, "north"))
         one.wait_for("step work begins")
-        looking = Looking(one, "recycle", "slow", "--reason", "it leaks")
-        assert run in looking.wait_for(run)
-        second = one.verb("recycle", "slow")
-        assert second.returncode == 1
-        assert "one thing at a time" in second.stderr
-        other = one.send(ADDRESS, mail(2, "south"))
-        open_gate(books, "north")
-        assert "generation 2 after 1" in looking.wait_for("fresh process: generation")
-        assert looking.end() == 0
+        with looking_on(one, "recycle", "slow", "--reason", "it leaks") as looking:
+            looking.wait_for(run)
+            second = one.verb("recycle", "slow")
+            assert second.returncode == 1
+            assert "one thing at a time" in second.stderr
+            other = one.send(ADDRESS, mail(2, "south"))
+            open_gate(books, "north")
+            assert "generation 2 after 1" in looking.wait_for("fresh process: generation")
+            assert looking.wait() == 0
         one.wait_for(f"{other[:10]}", "step work begins")  # it was accepted, and begun by the new process only
         open_gate(books, "south")
         (first, again) = bodies(books)
@@ -119,15 +99,15 @@ def test_a_drain_shows_what_it_waits_for_and_ends_held_until_it_is_resumed(host:
     with host() as one:
         run = one.send(ADDRESS, mail(1, "north"))
         one.wait_for("step work begins")
-        looking = Looking(one, "drain", "slow")
-        assert "step work, since " in looking.wait_for(run)
-        looking.process.send_signal(signal.SIGINT)
-        assert looking.end() == 0
+        with looking_on(one, "drain", "slow") as looking:
+            assert "step work, since " in looking.wait_for(run)
+            looking.signal(signal.SIGINT)
+            assert looking.wait() == 0
         assert "goes on draining" in looking.said[-1]
-        again = Looking(one, "drain", "slow")
-        again.wait_for(run)
-        open_gate(books, "north")
-        assert again.end() == 0
+        with looking_on(one, "drain", "slow") as again:
+            again.wait_for(run)
+            open_gate(books, "north")
+            assert again.wait() == 0
         assert "drained and held" in "".join(again.said)
         one.send(ADDRESS, mail(2, "thanks", to=1))
         assert "waypost resume slow" in one.verb("why", run).stdout
@@ -151,13 +131,13 @@ def test_who_looks_on_is_told_when_the_host_is_killed_meanwhile(
     one = host().start()
     one.send(ADDRESS, mail(1, "north"))
     one.wait_for("step work begins")
-    looking = Looking(one, *arguments)
-    looking.wait_for("is draining")
-    one.kill()
-    looking.wait_for("slow: the host has ended, and what was begun is forgotten")
-    line = looking.wait_for("once more")
-    assert "waypost " + " ".join(arguments[:2]) in line
-    assert looking.end() == Exit.NO_HOST
+    with looking_on(one, *arguments) as looking:
+        looking.wait_for("is draining")
+        one.kill()
+        looking.wait_for("slow: the host has ended, and what was begun is forgotten")
+        line = looking.wait_for("once more")
+        assert "waypost " + " ".join(arguments[:2]) in line
+        assert looking.wait() == Exit.NO_HOST
 
 
 def test_a_host_that_is_told_to_end_lets_a_step_finish(host: MakeHost, books: Path) -> None:
@@ -216,12 +196,12 @@ def test_a_child_that_is_killed_while_it_drains_is_counted_once_and_the_recycle_
     with host("--limit", "backoff_first=0.1") as one:
         run = one.send(ADDRESS, mail(1, "north"))
         one.wait_for("step work begins")
-        looking = Looking(one, "recycle", "slow", "--reason", "it leaks")
-        looking.wait_for(run)
-        ((_, pid),) = bodies(books)
-        os.kill(int(pid), signal.SIGKILL)
-        assert "generation 2 after 1" in looking.wait_for("fresh process")
-        assert looking.end() == 0
+        with looking_on(one, "recycle", "slow", "--reason", "it leaks") as looking:
+            looking.wait_for(run)
+            ((_, pid),) = bodies(books)
+            os.kill(int(pid), signal.SIGKILL)
+            assert "generation 2 after 1" in looking.wait_for("fresh process")
+            assert looking.wait() == 0
         one.wait_for(run[:10], "resumed in generation 2, after 1 unexpected exit")
         open_gate(books, "north")
         one.wait_for(run[:10], "waits for the next mail")
@@ -256,16 +236,16 @@ def test_a_deployment_is_taken_out_of_service_when_its_runs_have_ended(host: Mak
         one.wait_for("step work begins")
         watches = one.send(ADDRESS, mail(2, "watch"))
         one.wait_for(watches[:10], "step watch begins")
-        looking = Looking(one, "drain", "slow", "--end")
-        looking.wait_for(waits)
-        new = one.send(ADDRESS, mail(3, "south"))
-        one.wait_for(watches[:10], "cancel was asked for", "supervisor-drain")
-        one.wait_for(watches[:10], "cancelled")
-        open_gate(books, "north")
-        one.wait_for(waits[:10], "waits for the next mail")
-        looking.wait_for("one of its runs rests")
-        one.send(ADDRESS, mail(4, "thanks", to=1))
-        assert looking.end() == 0
+        with looking_on(one, "drain", "slow", "--end") as looking:
+            looking.wait_for(waits)
+            new = one.send(ADDRESS, mail(3, "south"))
+            one.wait_for(watches[:10], "cancel was asked for", "supervisor-drain")
+            one.wait_for(watches[:10], "cancelled")
+            open_gate(books, "north")
+            one.wait_for(waits[:10], "waits for the next mail")
+            looking.wait_for("one of its runs rests")
+            one.send(ADDRESS, mail(4, "thanks", to=1))
+            assert looking.wait() == 0
         assert "drained and held" in "".join(looking.said)
         states = {line.split()[0]: line.split()[2] for line in one.verb("runs").stdout.splitlines() if "run_" in line}
         assert (states[waits], states[watches], states[new]) == ("completed", "cancelled", "queued")

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from waypost.host.exits import Exit
+from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.errands import mail
-from waypost.testing.host_process import COMMAND, HostProcess, waypost
+from waypost.testing.host_process import HostProcess, waypost
 
 pytestmark = [
     pytest.mark.e2e,

@@ -14,9 +14,10 @@ from ipc.strays import Mark, bears
 from waypost.host.datadir import DataDir
 from waypost.host.kin import kin
 from waypost.host.materialise import clear
+from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.errands import mail
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.host_process import HostProcess
 from waypost.testing.mortal import PATIENCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -12,15 +13,16 @@ import termios
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from waypost.cli.fitting import width
 from waypost.host.exits import Exit
+from waypost.testing.background import COMMAND, PATIENCE, Background
 from waypost.testing.host import kill_children
-from waypost.testing.host_process import COMMAND, PATIENCE, HostProcess
+from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
@@ -81,7 +83,7 @@ def until(data: Path, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]
 
 
 class Terminal:
-    """A verb at a terminal of 80 columns and 24 lines."""
+    """A verb at a terminal of 80 columns and 24 lines; it has ended when its ``with`` ends."""
 
     def __init__(self, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -95,17 +97,24 @@ class Terminal:
         os.close(theirs)
         self.said = ""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
     def wait_for(self, text: str) -> None:
-        """Read until this was written."""
+        """Read until this was written; fails with what was, when nothing more comes."""
         while text not in self.said:
+            assert select.select([self._ours], [], [], PATIENCE)[0], (text, self.said)
             self.said += os.read(self._ours, 65536).decode()
 
     def end(self) -> int:
         """Read to its end; its exit status."""
         with contextlib.suppress(OSError):  # the other side is closed
-            while more := os.read(self._ours, 65536):
-                self.said += more.decode()
-        os.close(self._ours)
+            self.wait_for("what it never says")
         return self.process.wait(PATIENCE)
 
 
@@ -161,14 +170,14 @@ def measured(host: HostProcess) -> None:
 @pytest.mark.torture
 def test_at_a_terminal_top_shows_itself_anew_and_a_host_that_is_killed_is_said_to_be_gone(host: HostProcess) -> None:
     """The terminal is left as it was, whatever ends it."""
-    shown = Terminal("top", "--every", "0.2", "--data", str(host.data))
-    shown.wait_for("0 live runs")
-    host.send("asking@example.com", mail("first"))
-    shown.wait_for("1 approval")
-    frames = shown.said.split("\x1b[H")[1:-1]
-    assert all(width(line.removesuffix("\x1b[K")) <= 80 for frame in frames for line in frame.split("\r\n")[:-1])
-    host.kill()
-    assert shown.end() == Exit.NO_HOST
+    with Terminal("top", "--every", "0.2", "--data", str(host.data)) as shown:
+        shown.wait_for("0 live runs")
+        host.send("asking@example.com", mail("first"))
+        shown.wait_for("1 approval")
+        frames = shown.said.split("\x1b[H")[1:-1]
+        assert all(width(line.removesuffix("\x1b[K")) <= 80 for frame in frames for line in frame.split("\r\n")[:-1])
+        host.kill()
+        assert shown.end() == Exit.NO_HOST
     assert shown.said.count("\x1b[?1049l") == 1
     assert "waypost run" in shown.said.rsplit("\x1b[?1049l", 1)[1]
 
@@ -176,10 +185,10 @@ def test_at_a_terminal_top_shows_itself_anew_and_a_host_that_is_killed_is_said_t
 @pytest.mark.torture
 def test_ctrl_c_ends_top_and_is_no_failure(host: HostProcess) -> None:
     """It is how one stops looking."""
-    shown = Terminal("top", "--data", str(host.data))
-    shown.wait_for("asking")
-    shown.process.send_signal(signal.SIGINT)
-    assert shown.end() == 0
+    with Terminal("top", "--data", str(host.data)) as shown:
+        shown.wait_for("asking")
+        shown.process.send_signal(signal.SIGINT)
+        assert shown.end() == 0
     assert shown.said.endswith("\x1b[?25h\x1b[?1049l")
 
 
@@ -194,42 +203,6 @@ def test_without_a_host_top_says_how_to_start_one(tmp_path: Path) -> None:
 # --- tail ------------------------------------------------------------------------------------------------------------
 
 
-class Tail:
-    """`waypost tail` in a process of its own, its words line by line."""
-
-    def __init__(self, host: HostProcess, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "tail", *arguments, "--data", str(host.data)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[str] = []
-
-    def wait_for(self, text: str) -> str:
-        """Read until a line holds it."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
-            if text in line:
-                return self.lines[-1]
-        raise AssertionError((text, self.lines, self.end()))
-
-    def follows(self) -> None:
-        """Wait until it is told of everything."""
-        assert self.process.stderr is not None
-        assert "following" in self.process.stderr.readline()
-
-    def end(self) -> tuple[int, str]:
-        """Its exit status, and what it has written to stderr."""
-        with self.process as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            self.lines += process.stdout.read().splitlines()
-            errors = process.stderr.read()
-        return process.returncode, errors
-
-
 def seqs(lines: list[str], run: str) -> list[int]:
     """The events of a run that were told, by --json."""
     told = [json.loads(line) for line in lines]
@@ -239,15 +212,15 @@ def seqs(lines: list[str], run: str) -> list[int]:
 def followed(host: HostProcess) -> None:
     """A run to its end; each event once, whether it was there before, or came while somebody looked."""
     run = host.send("asking@example.com", mail("second"))
-    tail = Tail(host, run)
-    tail.wait_for("waits for boss@example.com to decide: 6 characters?")
-    assert verb("approve", run, data=host.data).status == 0
-    assert tail.end() == (0, "")
-    assert [int(line.split()[1]) for line in tail.lines] == list(range(1, len(tail.lines) + 1))
-    assert "step size is done: 6" in tail.lines[2]
-    assert 'completed: "True"' in tail.lines[-1]
+    with Background("tail", run, data=host.data) as tail:
+        tail.wait_for("waits for boss@example.com to decide: 6 characters?")
+        assert verb("approve", run, data=host.data).status == 0
+        assert (tail.wait(), tail.complaints) == (0, "")
+    assert [int(line.split()[1]) for line in tail.said] == list(range(1, len(tail.said) + 1))
+    assert "step size is done: 6" in tail.said[2]
+    assert 'completed: "True"' in tail.said[-1]
     again = verb("tail", run, "--after", "3", data=host.data)
-    assert (again.status, again.out.splitlines()) == (0, tail.lines[3:])
+    assert (again.status, again.out.splitlines()) == (0, tail.said[3:])
     failed = host.send("asking@example.com", mail("bad"))
     said = verb("tail", failed, "--json", data=host.data)
     assert said.status == Exit.REFUSED
@@ -258,8 +231,8 @@ def followed(host: HostProcess) -> None:
 def test_at_a_terminal_what_is_told_fits_and_does_not_steer_it(host: HostProcess) -> None:
     """A fault's text is a stranger's, and may be as long and as wide as it likes."""
     run = host.send("asking@example.com", mail("wide"))
-    told = Terminal("tail", run, "--data", str(host.data))
-    assert told.end() == Exit.REFUSED
+    with Terminal("tail", run, "--data", str(host.data)) as told:
+        assert told.end() == Exit.REFUSED
     lines = told.said.split("\r\n")
     assert all(width(line) <= 80 and line.isprintable() for line in lines)
     assert sum(line.count("\N{CJK UNIFIED IDEOGRAPH-6F22}") for line in lines) >= 90
@@ -269,46 +242,46 @@ def test_at_a_terminal_what_is_told_fits_and_does_not_steer_it(host: HostProcess
 @pytest.mark.torture
 def test_everything_is_followed_and_nothing_of_it_missed_over_a_kill_of_its_process(host: HostProcess) -> None:
     """Each run's events come once, in order, whatever happens to the child that runs them."""
-    tail = Tail(host, "--json")
-    tail.follows()
-    runs = [host.send("asking@example.com", mail(f"n{number}")) for number in range(5)]
-    for _ in runs:
-        host.wait_for("waits for boss@example.com")
-    kill_children(host.pid)
-    for run in runs:
-        assert verb("approve", run, data=host.data).status == 0
-    for _ in runs:
-        tail.wait_for("RunCompleted")
-    for run in runs:
-        logged = verb("log", run, data=host.data).out.splitlines()
-        while seqs(tail.lines, run)[-1] < len(logged):
-            tail.wait_for(run)
-        assert seqs(tail.lines, run) == list(range(1, len(logged) + 1))
-    host.stop()
-    status, errors = tail.end()
-    assert status == Exit.NO_HOST
-    assert "waypost runs" in errors
+    with Background("tail", "--json", data=host.data) as tail:
+        tail.complains("following")
+        runs = [host.send("asking@example.com", mail(f"n{number}")) for number in range(5)]
+        for _ in runs:
+            host.wait_for("waits for boss@example.com")
+        kill_children(host.pid)
+        for run in runs:
+            assert verb("approve", run, data=host.data).status == 0
+        for _ in runs:
+            tail.wait_for("RunCompleted")
+        for run in runs:
+            logged = verb("log", run, data=host.data).out.splitlines()
+            while seqs(tail.said, run)[-1] < len(logged):
+                tail.wait_for(run)
+            assert seqs(tail.said, run) == list(range(1, len(logged) + 1))
+        host.stop()
+        assert tail.wait() == Exit.NO_HOST
+    assert "waypost runs" in tail.complaints
 
 
 @pytest.mark.torture
 def test_a_run_is_followed_over_a_restart_of_its_host_without_a_gap_or_a_repeat(host: HostProcess) -> None:
     """The host is killed: what it had made durable is told, and then how to go on from there."""
     run = host.send("asking@example.com", mail("first"))
-    tail = Tail(host, run, "--json")
-    tail.wait_for("SignalAwaited")
-    host.kill()
-    status, errors = tail.end()
-    assert status == Exit.NO_HOST
-    words = errors.split("`waypost tail ")[1].split("`")[0].split()
+    with Background("tail", run, "--json", data=host.data) as tail:
+        tail.wait_for("SignalAwaited")
+        host.kill()
+        assert tail.wait() == Exit.NO_HOST
+    words = tail.complaints.split("`waypost tail ")[1].split("`")[0].split()
     assert words[0] == run
     offline = verb("tail", run, "--json", data=host.data)
     assert offline.status == Exit.NO_HOST
-    assert offline.out.splitlines() == tail.lines
-    with HostProcess(data=host.data, options=OPTIONS) as following:
-        again = Tail(following, *words, "--json")
+    assert offline.out.splitlines() == tail.said
+    with (
+        HostProcess(data=host.data, options=OPTIONS),
+        Background("tail", *words, "--json", data=host.data) as again,
+    ):
         assert verb("approve", run, data=host.data).status == 0
-        assert again.end() == (0, "")
-    assert seqs([*tail.lines, *again.lines], run) == list(range(1, len(tail.lines) + len(again.lines) + 1))
+        assert (again.wait(), again.complaints) == (0, "")
+    assert seqs([*tail.said, *again.said], run) == list(range(1, len(tail.said) + len(again.said) + 1))
     assert verb("tail", run, "--after", words[-1], data=host.data).status == 0
 
 
@@ -319,16 +292,19 @@ def test_a_deployment_that_sleeps_is_shown_and_followed_over_its_sleep(tmp_path:
     file.write_text(FLOW)
     with HostProcess(file, data=tmp_path / "data", options=(*OPTIONS, "--limit", "idle=1")) as host:
         run = host.send("asking@example.com", mail("first"))
-        one, every = Tail(host, run, "--json"), Tail(host, "asking", "--json")
-        every.follows()
-        asleep = until(host.data, lambda row: row["state"] == "dormant")
-        assert (asleep["waiting"], asleep["live"], asleep["crash_budget"]) == ({"approval": 1}, 1, 3)
-        assert asleep["deadline"] > "2026"
-        assert verb("approve", run, data=host.data).status == 0
-        assert one.end() == (0, "")
-        assert seqs(one.lines, run) == list(range(1, len(one.lines) + 1))
-        every.wait_for("RunCompleted")
-        assert seqs(every.lines, run) == seqs(one.lines, run)[-len(every.lines) :]
-        until(host.data, lambda row: row["state"] == "dormant" and row["live"] == 0)
-        host.stop()
-        assert every.end()[0] == Exit.NO_HOST
+        with (
+            Background("tail", run, "--json", data=host.data) as one,
+            Background("tail", "asking", "--json", data=host.data) as every,
+        ):
+            every.complains("following")
+            asleep = until(host.data, lambda row: row["state"] == "dormant")
+            assert (asleep["waiting"], asleep["live"], asleep["crash_budget"]) == ({"approval": 1}, 1, 3)
+            assert asleep["deadline"] > "2026"
+            assert verb("approve", run, data=host.data).status == 0
+            assert (one.wait(), one.complaints) == (0, "")
+            assert seqs(one.said, run) == list(range(1, len(one.said) + 1))
+            every.wait_for("RunCompleted")
+            assert seqs(every.said, run) == seqs(one.said, run)[-len(every.said) :]
+            until(host.data, lambda row: row["state"] == "dormant" and row["live"] == 0)
+            host.stop()
+            assert every.wait() == Exit.NO_HOST

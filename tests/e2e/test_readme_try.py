@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.background import COMMAND
+from waypost.testing.host_process import HostProcess
 
 pytestmark = pytest.mark.e2e
 

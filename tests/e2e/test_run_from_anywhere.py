@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.background import COMMAND
+from waypost.testing.host_process import HostProcess
 from waypost.testing.mortal import PATIENCE, workers_of
 
 pytestmark = pytest.mark.e2e

@@ -12,7 +12,8 @@ import pytest
 
 from waypost.cli.client import Client
 from waypost.host.answers import Status
-from waypost.testing.host_process import COMMAND, HostProcess
+from waypost.testing.background import COMMAND, PATIENCE, Background
+from waypost.testing.host_process import HostProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
@@ -78,7 +79,7 @@ class Shell:
                 cwd=self.folder,
                 stdin=theirs,
                 capture_output=True,
-                timeout=30,
+                timeout=PATIENCE,
                 check=False,
             )
         finally:
@@ -171,16 +172,12 @@ def test_what_stopped_goes_on_when_its_commands_are_pasted(shell: Shell) -> None
         host.wait_for('completed: "fine"')
     said, line = shell.told("orders")
     assert ("no host runs it" in said, line) == (True, "waypost run")
-    again = subprocess.Popen(
-        [*COMMAND, *shlex.split(line)[1:], "--isolation", "none"], cwd=shell.folder, stdout=subprocess.PIPE, text=True
-    )
-    assert again.stdout is not None
-    try:
-        assert any("orders is running" in said for said in again.stdout)
+    words = [*shlex.split(line)[1:], "--isolation", "none"]
+    with Background(*words, cwd=shell.folder) as again:
+        again.wait_for("orders is running")
         assert "1 running" in shell.told()[0]
-    finally:
-        again.terminate()
-        again.communicate(timeout=30)
+        again.signal(signal.SIGTERM)
+        assert again.wait() == 0
 
 
 def test_a_mail_on_hold_is_let_in_as_it_is_said(shell: Shell) -> None:

@@ -4,7 +4,6 @@ import os
 import resource
 import select
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from waypost.host.describe import describe, describe_all
 from waypost.host.errors import BadWorkflow, NotOurs, Taken
 from waypost.host.own import PACKAGES, check_own
 from waypost.model.code import tree_hash
+from waypost.testing.background import Background
 
 WORKFLOW = '''
 from waypost import Mail, Workflow
@@ -147,8 +147,8 @@ def test_a_description_dies_with_its_host(tmp_path: Path) -> None:
         "import os; from pathlib import Path; from waypost.host.describe import describe; "
         f"describe(Path({str(file)!r}), timeout=60, environment=os.environ)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as host:
-        assert host.wait(60) == -signal.SIGKILL
+    with Background(command=(sys.executable, "-c", code)) as host:
+        assert host.wait() == -signal.SIGKILL
     try:
         died = os.pidfd_open(int(pid.read_text()))
     except ProcessLookupError:

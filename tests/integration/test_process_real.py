@@ -12,6 +12,7 @@ import pytest
 from ipc.errors import KernelRefused, ProcessGone
 from ipc.prctl import PR_GET_DUMPABLE, prctl
 from ipc.process import Peer, belongs_to, open_descriptors, peer_of
+from waypost.testing.background import Background
 
 NOBODYS_PID = 2**22 + 1
 
@@ -19,29 +20,21 @@ NOBODYS_PID = 2**22 + 1
 @contextmanager
 def running(code: str, *, session: bool = False) -> Iterator[tuple[int, int]]:
     """A process that runs this code: its pid, and the number that the code printed; ended afterwards."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=session,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield process.pid, int(process.stdout.readline())
-        process.stdin.close()
+    with Background(command=(sys.executable, "-c", code), session=session) as process:
+        yield process.pid, int(process.next())
 
 
-WAITS = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
+WAITS = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
 FORKS = """
-import os, sys
+import os, signal
 r, w = os.pipe()
 if (pid := os.fork()) == 0:
     os.close(w); os.read(r, 1); os._exit(0)
-print(pid, flush=True); sys.stdin.read()
+print(pid, flush=True); signal.pause()
 """
 # The middle process ends, so that its child is nobody's: reparented, but still in the session.
 ORPHANS = """
-import os, sys
+import os, signal
 r, w = os.pipe()
 report_r, report_w = os.pipe()
 if (middle := os.fork()) == 0:
@@ -49,7 +42,7 @@ if (middle := os.fork()) == 0:
         os.write(report_w, b"%d" % os.getpid()); os.close(w); os.read(r, 1)
     os._exit(0)
 os.waitpid(middle, 0)
-print(int(os.read(report_r, 32)), flush=True); sys.stdin.read()
+print(int(os.read(report_r, 32)), flush=True); signal.pause()
 """
 
 

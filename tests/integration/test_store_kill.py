@@ -1,10 +1,6 @@
 """A process that writes and is killed with -9 at a random moment, again and again."""
 
-import os
 import random
-import select
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +8,7 @@ import pytest
 
 from substrate.keys import SigningKey
 from substrate.store import Store
+from waypost.testing.background import Background
 from waypost.testing.stores import fresh_store, fsck
 
 WRITER = """
@@ -36,20 +33,11 @@ while True:
 
 def killed_writer(repository: Path, key: Path, after: int) -> int:
     """Let a writer acknowledge some flushes, kill it, and return the last number that it acknowledged."""
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(repository), str(key)], stdout=subprocess.PIPE)
-    assert writer.stdout is not None
-    poll = select.poll()
-    poll.register(writer.stdout, select.POLLIN)
-    seen = b""
-    while seen.count(b"\n") < after:
-        ready = poll.poll(30_000)  # poll, not select: the grids that ran before leave their dead stores' files open
-        assert ready, "the writer says nothing"
-        seen += os.read(writer.stdout.fileno(), 65_536)
-    writer.send_signal(signal.SIGKILL)
-    seen += writer.stdout.read()
-    writer.stdout.close()
-    writer.wait()
-    return int(seen[: seen.rindex(b"\n")].split(b"\n")[-1])
+    with Background(command=(sys.executable, "-c", WRITER, str(repository), str(key))) as writer:
+        for _ in range(after):
+            writer.next()
+        writer.kill()
+    return int(writer.said[-1])
 
 
 def rounds_of_kills(folder: Path, rounds: int, seed: int) -> None:

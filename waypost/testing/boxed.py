@@ -88,5 +88,9 @@ def run(code: str, box: Box, *, user: int | None = None, arguments: Iterable[str
 def said(process: "subprocess.Popen[bytes]", seconds: float = 30.0) -> tuple[str, str, int]:
     """What it printed on both streams, and how it ended."""
     with process:
-        out, err = process.communicate(timeout=seconds)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     return out.decode(), err.decode(), process.returncode
