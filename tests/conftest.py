@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 THREAD_GRACE = 5.0
+TOLD = 40
+"""Lines of a failure that are printed at once; the whole of it comes at the end."""
 OPEN_FILES = 512
 """Twice what the hungriest test needs at once; the usual limit is 1,024, so a leak shows here before it does there."""
 PYKKA_DAEMON = re.compile(r"Actor-\d+\Z")
@@ -38,6 +40,30 @@ settings.register_profile("dev", max_examples=50, deadline=None, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("soak", settings.get_profile("dev"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+class Teller:
+    """Tells of a failed test when it fails: of a run that is cut off, this is all that one has."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """The name, what was to be done, and the last lines of why not."""
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(
+                f"FAILED {report.nodeid} ({report.when}, after {report.duration:.0f} s)", red=True
+            )
+            for line in report.longreprtext.splitlines()[-TOLD:]:
+                self._terminal.write_line(f"    {line}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever has a terminal tells: with -n that is the process that hands out the tests, and no other."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if isinstance(terminal, pytest.TerminalReporter) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Teller(terminal), "teller")
 
 
 @pytest.fixture(autouse=True, scope="session")
