@@ -18,6 +18,7 @@ from waypost.host import guardian as guardians
 from waypost.host.datadir import DataDir
 from waypost.host.guardian import Guardian
 from waypost.host.kin import end_leftovers, kin
+from waypost.host.reserved import Reserved
 
 PATIENCE = 30.0
 OURS = Mark("0123abcd.one")
@@ -116,9 +117,26 @@ def test_the_marks_of_two_data_directories_differ(tmp_path: Path, clean: ExitSta
     one, two, link = (kin(DataDir(tmp_path / name)) for name in ("one", "two", "link"))
     assert one == link != two
     left, others = started(clean, WAITS, mark=one + "x"), started(clean, WAITS, mark=two + "x")
-    assert end_leftovers(DataDir(tmp_path / "link")) == 1
+    with Reserved.begin(tmp_path / "machine") as reserved:
+        assert end_leftovers(DataDir(tmp_path / "link"), reserved) == 1
     assert ended(left)
     assert bears(others, Mark(two))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_host_that_starts_ends_no_process_of_a_user_that_another_host_has(tmp_path: Path, clean: ExitStack) -> None:
+    """A copied data directory names the users of the first: its start killed the children of the host that runs."""
+    (tmp_path / "copy").mkdir()
+    copy, machine = DataDir(tmp_path / "copy"), tmp_path / "machine"
+    copy.users.write_text('{"expenses":71005}')
+    running = started(clean, "import os, signal; os.setresuid(71005, 71005, 71005)\n" + WAITS, session=True)
+    with Reserved.begin(machine) as theirs, Reserved.begin(machine) as ours:
+        assert theirs.take(71005)
+        assert end_leftovers(copy, ours) == 0
+        assert bears(running, Mark(uid=71005))
+    with Reserved.begin(machine) as ours:
+        assert end_leftovers(copy, ours) == 1, "once that host has ended, what is left is nobody's"
+    assert ended(running)
 
 
 def test_no_workflow_can_ask_for_a_mark() -> None:

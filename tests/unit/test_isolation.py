@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ipc.box import Box, Entry, Mode, covering
 from waypost.host.isolation import NONE, Asked, Isolation, choose, decide, unfit
 from waypost.host.isolation_errors import NotIsolated, NoUser, OpensTooMuch
+from waypost.host.reserved import Reserved
 from waypost.host.sight import Sight, interpreter
 from waypost.host.users import assign, closed_to_others, taken, users
 
@@ -279,11 +280,42 @@ def test_users_are_never_shared_and_stay(names: set[str], known: dict[str, int],
 def test_users_are_kept(tmp_path: Path) -> None:
     """The same at each start; a file that can't be read is made anew, as nothing belongs to them."""
     path = tmp_path / "users.json"
-    first = users(path, ["a", "b"], among=range(70_000, 80_000))
-    assert users(path, ["a", "b", "c"], among=range(70_000, 80_000)).items() >= first.items()
-    assert path.stat().st_mode & 0o077 == 0
-    path.write_bytes(b"{")
-    assert users(path, ["a", "b"], among=range(70_000, 80_000)) == first
+    among = range(70_000, 80_000)
+    with Reserved.begin(tmp_path / "machine") as ours:
+        first = users(path, ["a", "b"], among=among, reserved=ours)
+        assert users(path, ["a", "b", "c"], among=among, reserved=ours).items() >= first.items()
+        assert path.stat().st_mode & 0o077 == 0
+        path.write_bytes(b"{")
+        assert users(path, ["a", "b"], among=among, reserved=ours) == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has users to give")
+def test_no_user_is_given_that_another_host_has_while_it_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy of a data directory has the users of the first: what ends the one's processes would end the other's."""
+    machine, among = tmp_path / "machine", range(70_000, 80_000)
+    first, copy = tmp_path / "users.json", tmp_path / "copy.json"
+    with Reserved.begin(machine) as theirs:
+        before = users(first, ["a", "b"], among=among, reserved=theirs)
+        copy.write_bytes(first.read_bytes())
+        with Reserved.begin(machine) as ours:
+            after = users(copy, ["a"], among=among, reserved=ours)
+            assert after.keys() == before.keys()
+            assert not set(after.values()) & set(before.values())
+            assert users(copy, ["a"], among=among, reserved=ours) == after, "and that is kept"
+        assert f"a has been user {before['a']}" in caplog.text
+        assert users(first, ["a", "b"], among=among, reserved=theirs) == before
+    with Reserved.begin(machine) as later:
+        assert users(first, ["a", "b"], among=among, reserved=later) == before, "whose host has ended may have its own"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has users to give")
+def test_where_all_users_are_other_hosts_none_is_given(tmp_path: Path) -> None:
+    """Better no start than a shared user."""
+    machine, among = tmp_path / "machine", range(70_000, 70_002)
+    with Reserved.begin(machine) as theirs, Reserved.begin(machine) as ours:
+        assert all(theirs.take(uid) for uid in among)
+        with pytest.raises(NoUser):
+            users(tmp_path / "users.json", ["a"], among=among, reserved=ours)
 
 
 def test_nobody_elses_user_is_given() -> None:

@@ -51,6 +51,7 @@ from waypost.host.messages import Begin, End
 from waypost.host.metrics_server import Place, listen, metrics_server
 from waypost.host.observer import Ear, ObserverActor
 from waypost.host.redeploying import Redeployer
+from waypost.host.reserved import Reserved
 from waypost.host.root import HostActor, House
 from waypost.host.server import ApiServer, bind
 from waypost.host.sink import SinkActor
@@ -108,7 +109,8 @@ class Host:
             data = prepare(config.data, allow_network=config.allow_network)
             opened.enter_context(HostLock.take(data.lock, command=config.command, since=since))
             lay_out(data)
-            end_leftovers(data)
+            reserved = opened.enter_context(Reserved.begin())
+            end_leftovers(data, reserved)
             refuse_unfinished(data)
             credentials = read_credentials(data.credentials)
             key, secret = keys(data)
@@ -151,7 +153,7 @@ class Host:
             followers = FollowersActor.start(clock=clock)
             opened.callback(_quietly, lambda: followers.stop(timeout=_MARGIN))
             attendants = ((TURNS, observer), (FOLLOWED, followers))
-            root = _root(config, ports, clock, wires, opened, sinks, attendants)
+            root = _root(config, ports, clock, wires, opened, sinks, attendants, _users(config, data, reserved))
             live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
             lookout = Lookout(root, observer, config.limits, clock)
             status = Status(
@@ -216,6 +218,7 @@ def _root(
     opened: ExitStack,
     sinks: Ref,
     attendants: tuple[tuple[RunId, Ref], ...],
+    given: Mapping[str, int],
 ) -> Ref:
     """Start the actors, and the clock and the wires, which tell the root should they fail.
 
@@ -238,7 +241,7 @@ def _root(
         described=config.described,
         environment=config.environment,
         isolation=config.isolation,
-        users=_users(config, ports.data),
+        users=given,
         report=report,
         give_up=config.give_up,
         watchers=watchers,
@@ -283,12 +286,12 @@ def _let_in(config: Config, data: DataDir) -> None:
             config.isolation.let_in(data.code, data.code, data.path)
 
 
-def _users(config: Config, data: DataDir) -> Mapping[str, int]:
+def _users(config: Config, data: DataDir, reserved: Reserved) -> Mapping[str, int]:
     """Raises NoUser, NotWritable."""
     if not config.isolation.has_users:
         return {}
     names = [each.spec.name for each in config.described]
-    return users(data.users, names, among=config.isolation.asked.uids[:-1])
+    return users(data.users, names, among=config.isolation.asked.uids[:-1], reserved=reserved)
 
 
 def _quietly(end: Callable[[], object]) -> None:

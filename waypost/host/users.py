@@ -1,10 +1,12 @@
 """Which user each deployment's code runs as, where the host is root: always the same, and nobody else's.
 
-Promise: two deployments never share a user, and none gets one that somebody else has, by /etc/passwd or by a process
-that runs. ``<data>/users.json`` keeps what was given: ``{"<deployment>": <uid>}``, 0600. The group has the same number.
+Promise: two deployments never share a user, and none gets one that somebody else has, by /etc/passwd, by a process
+that runs, or by another host that does (`waypost.host.reserved`). ``<data>/users.json`` keeps what was given:
+``{"<deployment>": <uid>}``, 0600. The group has the same number.
 """
 
 import hashlib
+import logging
 import os
 import pwd
 from collections.abc import Collection, Iterable, Mapping
@@ -16,6 +18,9 @@ import msgspec
 from waypost.host.errors import NotWritable
 from waypost.host.files import sync_directory, write_synced
 from waypost.host.isolation_errors import NoUser
+from waypost.host.reserved import Reserved
+
+log = logging.getLogger(__name__)
 
 RANGE = range(70_000, 80_000)
 """No distribution gives these away: people end at 60000, dynamic services at 65535, containers begin at 100000."""
@@ -48,14 +53,15 @@ def assign(
     return given
 
 
-def users(path: Path, names: Iterable[str], *, among: range) -> dict[str, int]:
+def users(path: Path, names: Iterable[str], *, among: range, reserved: Reserved) -> dict[str, int]:
     """Read who has which user, give one to who has none yet, and keep it. Under the host's lock only.
 
-    Raises NoUser, NotWritable.
+    Who has one that another host of this machine has reserved is given another one: it can only be told from that
+    host's by its number. Raises NoUser, NotWritable.
     """
     try:
         known = known_users(path)
-        given = assign(names, known, among=among, taken=taken(), salt=str(path))
+        given = _reserve(tuple(names), known, among, str(path), reserved)
         if given != known:
             written = path.with_suffix(".new")
             written.unlink(missing_ok=True)
@@ -64,7 +70,29 @@ def users(path: Path, names: Iterable[str], *, among: range) -> dict[str, int]:
             sync_directory(path.parent)
     except OSError as failure:
         raise NotWritable(str(path), failure) from failure
+    for name in sorted(name for name, uid in known.items() if uid in among and given.get(name, uid) != uid):
+        log.warning(
+            "%s has been user %d, which is another host's that runs; now it is %d: let that one into what it may write",
+            name,
+            known[name],
+            given[name],
+        )
     return given
+
+
+def _reserve(
+    names: tuple[str, ...], known: Mapping[str, int], among: range, salt: str, reserved: Reserved
+) -> dict[str, int]:
+    """As ``assign``, until each can be reserved. Raises NoUser, OSError."""
+    lost = {name for name, uid in known.items() if uid in among and not reserved.take(uid)}
+    kept = {name: uid for name, uid in known.items() if name not in lost}
+    others = {known[name] for name in lost} | taken()
+    while True:
+        given = assign((*names, *lost), kept, among=among, taken=others, salt=salt)
+        held = {uid for uid in given.values() if not reserved.take(uid)}
+        if not held:
+            return given
+        others |= held
 
 
 def known_users(path: Path) -> dict[str, int]:

@@ -1,0 +1,66 @@
+"""Which users of this machine are a host's that runs: a lock on one byte for each, of a file that all hosts share.
+
+A number is given by a hash of the data directory's place, and kept; so two data directories can come to have the same
+one, at the latest when one is a copy of the other. What runs as a deployment's user is ended with its child, and when
+its host starts: without this, one host would end another one's children.
+
+The file is ``/run/waypost.users``, 0600, always empty: byte N is user N. The kernel lets go of a lock when its host
+ends, however it ends, so nothing has to be cleared away. Only root has users to give, and root alone is asked for here.
+"""
+
+import fcntl
+import logging
+import os
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+log = logging.getLogger(__name__)
+
+PLACE = Path("/run/waypost.users")
+
+
+class Reserved:
+    """What one host has reserved, until ``release`` or the end of the process. For one thread."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def begin(cls, place: Path = PLACE) -> Self:
+        """With nothing reserved yet. Where there is no such place every user can be had, and the log says so."""
+        if os.geteuid() != 0:
+            return cls(None)
+        try:
+            # Not to be inherited: whoever has the descriptor has the locks.
+            return cls(os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        except OSError as failure:
+            log.warning("%s: %s; no other host of this machine may use the same --uids", place, failure.strerror)
+            return cls(None)
+
+    def take(self, uid: int) -> bool:
+        """Reserve a user; False when it is another host's that runs. Raises OSError."""
+        if self._descriptor is None:
+            return True
+        # Of the open file, not of the process: that isn't lost when somebody else closes the same file (fcntl(2)).
+        wanted = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, uid, 1, 0)
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, wanted)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let go of all of them; a second time is no error."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
