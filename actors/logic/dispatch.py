@@ -10,6 +10,7 @@ BeginGeneration puts claims back.
     dispatch_routing   which open wait takes a mail
     dispatch_queue     the errand: claim, take up, put back
     dispatch_session   the session: resume, start, feed, follow
+    dispatch_reading   logs that are read before there is a child to send them to
     dispatch_suspects  who is resumed alone, and when
     dispatch_grace     how long a cancelled run has to end by itself
     dispatch_exits     an exit that is counted against those that were driven
@@ -35,6 +36,7 @@ from actors.logic import (
     dispatch_exits,
     dispatch_grace,
     dispatch_queue,
+    dispatch_reading,
     dispatch_session,
     dispatch_suspects,
 )
@@ -60,6 +62,7 @@ from actors.logic.dispatch_card import (
     Up,
     Waning,
 )
+from actors.logic.dispatch_reading import NOTHING, Reading
 from actors.logic.dispatch_turn import Desk, Turn
 from actors.logic.ordinals import NONE, Ordinals
 from actors.messages import DispatchMessage, GenerationDown, GenerationUp, Woken
@@ -89,6 +92,7 @@ class Open:
     homes: Mapping[int, RunId]
     """The run of each unconsumed mail, by arrival."""
     barrier: Barrier
+    reading: Reading = NOTHING
     resting: Ordinals = NONE
     """Runs without a card that the child follows: parked, sent to their end, with no mail."""
     fresh: Mapping[RunId, int]
@@ -185,6 +189,7 @@ class _Work:
             graces=dict(state.graces),
             grace=state.grace,
             barrier=state.barrier,
+            reading=state.reading,
         )
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -249,6 +254,7 @@ class _Work:
             graces=turn.graces,
             grace=turn.grace,
             barrier=turn.barrier,
+            reading=turn.reading,
         )
         return Next(following, tuple(turn.effects))
 
@@ -262,7 +268,9 @@ class _Work:
     def _outcome(self, message: Outcome) -> Iterable[RunId]:
         child = self._turn.child
         if isinstance(child, Counting) and child.correlation == message.correlation:
-            self._turn.child = dispatch_exits.answered(child, message.result, self._turn)
+            self._count(dispatch_exits.answered(child, message.result, self._turn))
+            return ()
+        if dispatch_reading.answered(message.correlation, message.result, self._cards, self._turn):
             return ()
         if dispatch_grace.answered(message.correlation, message.result, self._turn):
             return ()
@@ -282,6 +290,7 @@ class _Work:
 
     def _up(self, message: GenerationUp) -> None:
         self._leave()
+        dispatch_reading.enough(self._turn)
         generation, now = message.generation, self._turn.now.mono
         takes: Takes = "begun" if message.closed else "all"
         up = Up(generation, message.child, now, takes)
@@ -298,8 +307,15 @@ class _Work:
             return
         tally = dispatch_exits.tally(self._cards.values(), message, turn)
         self._leave()
+        turn.reading = NOTHING
         if message.unexpected:
-            turn.child = dispatch_exits.count(tally, turn)
+            self._count(dispatch_exits.count(tally, turn))
+
+    def _count(self, child: Counting | Uncounted | NoChild) -> None:
+        """An exit is being counted; or it is, and another child follows."""
+        self._turn.child = child
+        if isinstance(child, NoChild):
+            dispatch_reading.begin(self._cards.values(), self._turn)
 
     def _quiesce(self, message: Quiesce) -> None:
         child, turn = self._turn.child, self._turn
@@ -348,7 +364,7 @@ class _Work:
             return ()
         turn.alarm = None
         if isinstance(turn.child, Uncounted):
-            turn.child = dispatch_exits.count(turn.child.tally, turn)
+            self._count(dispatch_exits.count(turn.child.tally, turn))
         waiting = [c for c in self._cards.values() if isinstance(c.errand, Later) or isinstance(c.session, Postponed)]
         for card in waiting:
             self._cards[card.id] = replace(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from actors.logic import dispatch_barrier, dispatch_grace, dispatch_session
+from actors.logic import dispatch_barrier, dispatch_grace, dispatch_reading, dispatch_session
 from actors.logic.dispatch_card import Away, Card, Gone, Live
 from actors.logic.dispatch_turn import Turn
 from actors.logic.ordinals import NONE, Ordinals
@@ -61,13 +61,17 @@ class Book:
             case GrantsChanged():
                 dispatch_barrier.changed(fact.now, position, turn)
                 return ()
-            case OutboxAdded() | OutboxRemoved() | GenerationBegun():
+            case GenerationBegun(generation):
+                dispatch_reading.begun(generation, self.cards, turn)
+                return ()
+            case OutboxAdded() | OutboxRemoved():
                 return ()
             case _:
                 assert_never(fact)
 
     def _appended(self, fact: Appended, position: int, turn: Turn) -> Iterable[RunId]:
         dispatch_grace.note(fact, turn)
+        dispatch_reading.grown(fact.run, fact.events, turn)
         card = self.cards.get(fact.run) or self._awakened(fact.run, _seq(fact.state) - len(fact.events))
         if isinstance(fact.state, fold.Ended):
             turn.fresh.pop(fact.run, None)

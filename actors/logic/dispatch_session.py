@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.errors import LogUnreadable
-from actors.logic import dispatch_barrier
+from actors.logic import dispatch_barrier, dispatch_reading
 from actors.logic.dispatch_card import (
     Away,
     Broken,
@@ -142,8 +142,10 @@ def _give(card: Card, ledger: fold.Ledger, generation: Generation, turn: Turn) -
     if not dispatch_barrier.gives(turn):
         return card
     if ledger.generation == generation:
-        durable = card.id not in turn.fresh
-        return replace(card, session=Opening(_read(card.id, 0, turn))) if durable else card
+        if card.id in turn.fresh:
+            return card
+        page = dispatch_reading.take(card.id, turn)
+        return replace(card, session=Opening(_read(card.id, 0, turn))) if page is None else _open(card, page, turn)
     if ledger.generation > generation or (is_suspect(ledger, turn.desk.limits) and not turn.admits(card.id)):
         return card  # for a child that is still to come; or in its turn
     barred = dispatch_barrier.unreadable(turn)

@@ -21,6 +21,7 @@ from waypost.model.times import Now
 
 if TYPE_CHECKING:
     from actors.logic.dispatch_barrier import Barrier
+    from actors.logic.dispatch_reading import Reading
 
 PORTION = 64
 """Runs that one commit writes to."""
@@ -70,6 +71,8 @@ class Turn:
     """Token of the wake-up that is under way for those, and its time."""
     barrier: "Barrier"
     """What is granted, and whether the child holds it."""
+    reading: "Reading"
+    """Logs that were read for the child that is to come."""
     effects: list[Any] = field(default_factory=list)
 
     def ask(self, run: RunId, what: Operation | Question, stage: Stage = Stage.COMMITTED) -> int:
@@ -90,8 +93,8 @@ class Turn:
             case _:
                 return self.ask(run, ResumeRuns(generation=generation, runs=(run,)), Stage.DURABLE)
 
-    def ask_for_all(self, what: Operation, stage: Stage) -> int:
-        """Ask the substrate for what concerns more than one run; the correlation of the answer."""
+    def ask_for_all(self, what: Operation | Question, stage: Stage) -> int:
+        """Ask the substrate for what no card waits for; the correlation of the answer."""
         self.counter += 1
         self.effects.append(Ask(self.counter, what, stage))
         return self.counter

@@ -112,7 +112,7 @@ def test_a_driven_run_is_resumed_before_it_is_started_again():
     """RunResumed is durable before run.start; the log shows every child that had the run."""
     bench = started()
     bench.child(1, step("r1#2"))
-    bench.crash()
+    bench.tell(GenerationDown(Generation(1), unexpected=False))
     bench.up()
     assert bench.requests[0].stage is Stage.DURABLE
     assert bench.answer() == ResumeRuns(generation=Generation(2), runs=(RUN,))
