@@ -1,6 +1,14 @@
 """What is refused by the verbs that look after a deployment as a whole: held ones, backups, restores."""
 
+from difflib import get_close_matches
+
 from waypost.host.errors import HostError
+
+_NAMED = 8
+"""Deployments that are named where one is looked for that isn't there."""
+_LONGEST = 63
+_LIKE = 0.5
+"""From 0 to 1: how much of a name must be the same for it to be meant."""
 
 
 class NoSuchDeployment(HostError):
@@ -9,9 +17,17 @@ class NoSuchDeployment(HostError):
     code = "no-such-deployment"
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        have = f"there is {', '.join(known)}" if known else "there is none yet"
+        have = f"there is {_few(name, known)}" if known else "there is none yet"
         super().__init__(f"no deployment here is called {name[:80]!r}", hint=f"check the name: {have}")
         self.name, self.known = name, known
+
+
+def _few(name: str, known: tuple[str, ...]) -> str:
+    """Names that are there, those first that are most like it; of many only some."""
+    like = get_close_matches(name[:_LONGEST], known, n=_NAMED, cutoff=_LIKE)
+    shown = (*like, *(each for each in known if each not in like))[: max(_NAMED, len(like))]
+    left = len(known) - len(shown)
+    return ", ".join(shown) + (f" and {left:,} more; `waypost why --json` has them all" if left else "")
 
 
 class NotHeld(HostError):
