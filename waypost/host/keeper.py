@@ -8,7 +8,7 @@ from typing import Any
 
 from actors.credentials import DeliverCredentials, DeliverSources
 from actors.messages import WakeAt
-from substrate.messages import Outcome, Withheld
+from substrate.messages import Done, Outcome
 from waypost.host import providers
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import Configured, read
@@ -64,8 +64,8 @@ class KeeperActor(Shell):
         if effect.sources is not None:
             tell(effect.supervisor, DeliverSources(effect.sources))
         if not tell(effect.supervisor, DeliverCredentials(effect.credentials, self.actor_ref, effect.correlation)):
-            gone = Withheld("the deployment is being made anew")
-            tell(self.actor_ref, Outcome(effect.correlation, gone))
+            # It has fallen asleep, or is being made anew: its next process asks for what holds then.
+            tell(self.actor_ref, Outcome(effect.correlation, Done(0, value=False)))
 
 
 def _read(keeper: Ref, effect: Read, around: providers.Surroundings) -> None:
