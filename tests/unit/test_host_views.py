@@ -111,6 +111,16 @@ def test_a_failure_says_in_which_line_of_the_deployed_code_it_was_raised() -> No
     assert Narrator().tell(ev.RunFailed(error=error)).endswith(f"{BROKE.message} (helpers/rates.py line 18)")
 
 
+def test_a_step_that_failed_is_named_once() -> None:
+    """By its line; the run that fails of it says of which."""
+    error = msgspec.structs.replace(BROKE, step="pay")
+    narrator = Narrator()
+    narrator.tell(ev.StepStarted(call=CallId("r1#1"), step="pay", arguments="0" * 64))
+    said = narrator.tell(ev.StepFailed(call=CallId("r1#1"), error=error, final=True))
+    assert said == f"step pay failed: {BROKE.type}: {BROKE.message}"
+    assert narrator.tell(ev.RunFailed(error=error)) == f"failed: step pay: {BROKE.type}: {BROKE.message}"
+
+
 def test_a_cancelled_run_says_who_wanted_it_and_how_it_went() -> None:
     """Somebody will ask why it didn't pay."""
     lines = told(

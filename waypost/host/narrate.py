@@ -82,7 +82,7 @@ class Narrator:
                 return f"{name} is done{_value(event.output)}"
             case ev.StepFailed():
                 end = "" if event.final else "; it will be tried again"
-                return f"{name} failed: {_fault(event.error)}{end}"
+                return f"{name} failed: {_fault(event.error, of=name)}{end}"
             case ev.AttemptScheduled():
                 return f"{name}: attempt {event.attempt} follows"
             case ev.CancelPropagated():
@@ -216,8 +216,10 @@ def _value(value: ev.Value) -> str:
     return f": {printable(json.dumps(json.loads(raw), ensure_ascii=False), _SHORT)}"
 
 
-def _fault(fault: ev.Fault) -> str:
-    where = f"step {printable(fault.step, _SHORT)}: " if fault.step else ""
+def _fault(fault: ev.Fault, of: str = "") -> str:
+    """An error, and the step that it comes from, where that isn't what it is said ``of``."""
+    step = f"step {printable(fault.step, _SHORT)}" if fault.step else of
+    where = "" if step == of else f"{step}: "
     return f"{where}{printable(fault.type, _SHORT)}: {printable(fault.message)}{_line(fault)}"
 
 
