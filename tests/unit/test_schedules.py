@@ -78,6 +78,26 @@ def test_every_row_of_the_invalid_expressions_is_refused_in_words(row):
     assert str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize(
+    ("expression", "field", "wanted"),
+    [
+        ("61 * * * *", "minute", "0 to 59"),
+        ("* 24 * * *", "hour", "0 to 23"),
+        ("* * 32 * *", "day-of-month", "1 to 31"),
+        ("* * ? * *", "day-of-month", "1 to 31"),
+        ("* * * FOO *", "month", "JAN to DEC"),
+        ("* * * * 5-9", "day-of-week", "SUN to SAT"),
+    ],
+)
+def test_a_field_that_cannot_be_is_named_with_what_it_may_be(expression, field, wanted):
+    """Five of them look alike; whoever has mistaken one for another sees it at once."""
+    with pytest.raises(BadExpression) as refused:
+        schedule(expression)
+    assert f"its {field} " in refused.value.message
+    assert refused.value.hint.startswith(f"write the {field} as ")
+    assert wanted in refused.value.hint
+
+
 ZONES = {
     "Europe/Kiev": "+0200",
     "Etc/GMT+3": "-0300",

@@ -25,6 +25,19 @@ HORIZON: Final = timedelta(days=365 * 50 + 13)
 """How far ahead a tick is looked for. The rarest one that can be written comes every forty years."""
 _NAMES: tuple[str, ...] = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _SIZES = (60, 24, 31, 12, 7)
+_RANGES: Final = dict(
+    zip(
+        _NAMES,
+        (
+            "0 to 59",
+            "0 to 23",
+            "1 to 31, as far as its month has them, L for the last one or LW for the last working day",
+            "1 to 12 or JAN to DEC",
+            "0 to 7 or SUN to SAT (0 and 7: Sunday), 5L for the month's last Friday or 5#2 for its second",
+        ),
+        strict=True,
+    )
+)
 _ALPHABET = re.compile(r"[0-9A-Za-z*,/#-]+\Z")
 _MEANT: Final = {
     "@yearly": "0 0 1 1 *",
@@ -58,14 +71,7 @@ def canonical(expression: str) -> str:
         )
     if meant := _MEANT.get(expression.strip().lower()):
         raise BadExpression(expression, "names stand for no expression here", f"write {meant!r}")
-    fields = re.split(r"[ \t]+", expression.strip(" \t"))
-    if not all(map(_ALPHABET.match, fields)):
-        raise BadExpression(expression, "it is empty, or has a character that none can have", f"write {_EXAMPLE}")
-    if len(fields) != len(_NAMES):
-        raise BadExpression(
-            expression, f"it has {len(fields)} fields, not {len(_NAMES)}", f"write {_EXAMPLE}: no seconds, no year"
-        )
-    clean = " ".join(fields).upper()
+    clean = " ".join(_fields(expression)).upper()
     for name, size, field in zip(_NAMES, _SIZES, clean.split(), strict=True):
         for step in map(int, re.findall(r"/([0-9]+)", field)):
             if step > size:
@@ -76,7 +82,7 @@ def canonical(expression: str) -> str:
     try:
         first = next(after(clean, _SOME_DAY), None)
     except CronSimError as bad:
-        raise BadExpression(expression, _why(str(bad), clean), f"write {_EXAMPLE}") from None
+        raise BadExpression(expression, *_why(str(bad), clean)) from None
     if first is None or first - _SOME_DAY > HORIZON:
         raise BadExpression(
             expression, "there is no such day within fifty years", "look at its day, month and weekday together"
@@ -84,11 +90,33 @@ def canonical(expression: str) -> str:
     return clean
 
 
-def _why(said: str, clean: str) -> str:
+def _fields(expression: str) -> list[str]:
+    fields = re.split(r"[ \t]+", expression.strip(" \t"))
+    wrong = next((number for number, field in enumerate(fields) if not _ALPHABET.match(field)), None)
+    if wrong is not None and len(fields) == len(_NAMES):
+        why = f"its {_NAMES[wrong]} has a character that none can have: {fields[wrong]!r}"
+        raise BadExpression(expression, why, _hint(_NAMES[wrong]))
+    if wrong is not None:
+        raise BadExpression(expression, "it is empty, or has a character that none can have", f"write {_EXAMPLE}")
+    if len(fields) != len(_NAMES):
+        raise BadExpression(
+            expression, f"it has {len(fields)} fields, not {len(_NAMES)}", f"write {_EXAMPLE}: no seconds, no year"
+        )
+    return fields
+
+
+def _why(said: str, clean: str) -> tuple[str, str]:
+    """What is wrong, and how it is written."""
     # cronsim says "Bad day-of-month", also of one that no month of the expression has.
     field = said.removeprefix("Bad ")
     written = dict(zip(_NAMES, clean.split(), strict=True)).get(field)
-    return f"its {field} can't be, or never comes: {written!r}" if written else said
+    if written is None:
+        return said, f"write {_EXAMPLE}"
+    return f"its {field} can't be, or never comes: {written!r}", _hint(field)
+
+
+def _hint(field: str) -> str:
+    return f"write the {field} as {_RANGES[field]}; several as 1-5 or 1,15, every so many as */10"
 
 
 def after(expression: str, local: datetime) -> Iterator[datetime]:
