@@ -177,6 +177,21 @@ def test_ticks_of_all_schedules_come_in_one_row():
     assert tried(schedule("0 0 29 2 *"), unstamp("9900-03-01T00:00:00Z"), 2).schedules[0].next == ()
 
 
+def test_a_clock_that_is_utc_is_not_shown_twice():
+    """Where one goes by another, its rows alone have a second time."""
+    plain = schedule("30 * * * *", name="half")
+    here = Planned(plain, msgspec.structs.replace(hourly().ticked, id="half", expression="30 * * * *", tz="UTC"))
+    both: Any = Plans(digest=(hourly(), here))
+    heading, first, second, *_ = tick_words(listed(both, NOW, count=2), 2)
+    assert heading.split() == ["UTC", "there", "schedule"]
+    assert sorted(row.count("2026-11-30") for row in (first, second)) == [1, 2]
+    one: Any = Plans(digest=(here,))
+    assert "there" not in next(tick_words(listed(one, NOW, count=2), 2))
+    heading, row, *_ = list_words(listed(one, NOW))
+    assert "there" not in heading
+    assert row.count("2026-11-30 ") == 2  # the next one, and the last
+
+
 def test_a_run_that_the_clock_began_says_so_in_its_timeline():
     """Its mail has no sender, and "mail 7" alone says nothing."""
     mail = ev.Mailed(arrival=7, id=tick_id("hourly", NOW), sha256="0" * 64)

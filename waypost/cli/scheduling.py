@@ -1,7 +1,7 @@
 """``waypost schedule``: what is due, and when; with and without a host, and of an expression that is only tried."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from waypost.cli import words
 from waypost.cli.output import err, harmless
@@ -61,8 +61,8 @@ def introduced(where: DataDir, deployment: str) -> Iterator[str]:
     """For whoever has just deployed it: when each of its schedules is due first. Raises Said, Unanswered."""
     rows = _read(where, deployment, 1).schedules
     for each in rows[:_FIRST]:
-        due, there = _when(each.next[0]) if each.next else ("never", "never")
-        local = "" if each.tz == "UTC" else f", {there} there"
+        due, there = (_utc(each.next[0].due), _there(each.next[0], each)) if each.next else ("never", "")
+        local = f", {there} there" if there else ""
         yield harmless(f"due by {each.schedule}, {each.expression} {each.tz}: {due} UTC{local}")
     if len(rows) > _FIRST:
         yield f"… {len(rows) - _FIRST} more schedules"
@@ -99,7 +99,7 @@ def list_words(answer: SchedulesShown, options: tuple[str, ...] = ()) -> Iterato
     if not answer.schedules:
         yield "no schedule is deployed here: a workflow has one by @workflow.cron"
         return
-    yield from words.columns([LISTED, *(tuple(map(harmless, _row(each))) for each in answer.schedules)])
+    yield from _columns(LISTED, map(_row, answer.schedules))
     for each in answer.schedules:
         if each.why:
             helps = f"; next: {beside(each.command, *options)}" if each.command else ""
@@ -107,7 +107,7 @@ def list_words(answer: SchedulesShown, options: tuple[str, ...] = ()) -> Iterato
 
 
 def _row(each: ScheduleShown) -> tuple[str, ...]:
-    due, there = _when(each.next[0]) if each.next else ("never", "")
+    due, there = (_utc(each.next[0].due), _there(each.next[0], each)) if each.next else ("never", "")
     settings = ", ".join(
         f"{name}={value}" for name, usual in _DEFAULTS.items() if (value := getattr(each, name)) != usual
     )
@@ -128,8 +128,8 @@ def tick_words(answer: SchedulesShown, count: int) -> Iterator[str]:
     if not every:
         yield "nothing is due: no schedule is deployed" if not answer.schedules else "nothing is due"
     else:
-        rows = [(*_when(tick), _name(each), tick.note) for tick, each in every[:count]]
-        yield from words.columns([("UTC", "there", "schedule", ""), *(tuple(map(harmless, row)) for row in rows)])
+        rows = ((_utc(tick.due), _there(tick, each), _name(each), tick.note) for tick, each in every[:count])
+        yield from _columns(("UTC", "there", "schedule", ""), rows)
     for each in answer.schedules:
         if each.why:
             yield harmless(f"{_name(each)}: {each.why}")
@@ -139,8 +139,17 @@ def _name(each: ScheduleShown) -> str:
     return f"{each.deployment}/{each.schedule}" if each.deployment else f"{each.expression} {each.tz}"
 
 
-def _when(tick: DueTick) -> tuple[str, str]:
-    return _utc(tick.due), tick.local.replace("T", " ")
+def _columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Aligned, without the local time where nothing is due by another clock than UTC."""
+    shown = [[harmless(cell) for cell in row] for row in rows]
+    at = headings.index("there")
+    kept = [number for number in range(len(headings)) if number != at or any(row[at] for row in shown)]
+    yield from words.columns([[row[number] for number in kept] for row in (headings, *shown)])
+
+
+def _there(tick: DueTick, each: ScheduleShown) -> str:
+    """When it is due by its own clock; empty where that is UTC."""
+    return "" if each.tz == "UTC" else tick.local.replace("T", " ")
 
 
 def _utc(at: str) -> str:
