@@ -149,7 +149,7 @@ class NothingToAccept(SubstrateError):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"{path}: nothing went back here: it holds all that was noted of it",
-            hint="`waypost run FILE` starts it; if it doesn't, its message says why",
+            hint="`waypost run` starts it; if it doesn't, its message says why",
         )
         self.path = path
 

@@ -123,7 +123,7 @@ def test_what_is_not_there(data: Path, tmp_path: Path) -> None:
     for name in ("run_7", "nonsense", "../x", "run_1_0000000000000000"):
         check_refusal(verb("show", name, data=data), 64, name, "waypost runs")
     for writing in ("approve", "reject", "resume"):
-        check_refusal(verb(writing, "run_7", data=data), 69, "no host runs here", "waypost run FILE")
+        check_refusal(verb(writing, "run_7", data=data), 69, "no host runs here", "`waypost run`")
     check_refusal(verb("nonsense"), 64, "nonsense")
     check_refusal(verb("show"), 64, "RUN")
     check_refusal(verb("verify", "--key", str(tmp_path / "none.pub"), data=data), 64, "none.pub")

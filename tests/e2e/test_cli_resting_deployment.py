@@ -45,7 +45,7 @@ def test_what_the_host_does_not_run_is_shown_and_its_mail_kept(tmp_path: Path) -
         assert "the one that runs here doesn't" in " ".join(verb("why", resting, data=data).out.split())
         refused = verb("approve", resting, data=data)
         assert (refused.status != 0, "doesn't run first" in refused.err) == (True, True)
-        assert "waypost run FILE" in refused.err
+        assert "`waypost run` runs all that is deployed" in refused.err
         sent = verb("send", "first@example.com", data=data, stdin=mail("three"))
         assert (sent.status, "no host runs first" in sent.out) == (0, True)
         assert verb("send", "nobody@example.com", data=data, stdin=mail("four")).status == os.EX_NOUSER

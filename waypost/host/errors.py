@@ -332,7 +332,7 @@ class NotHosted(HostError):
     def __init__(self, deployment: str) -> None:
         super().__init__(
             f"the host that runs here doesn't run {deployment}",
-            hint="stop it, then name the file of each deployment: waypost run FILE FILE …",
+            hint="stop it and start it without a file: `waypost run` runs all that is deployed",
         )
         self.deployment = deployment
 
@@ -392,5 +392,5 @@ class NoHost(HostError):
     code = "no-host"
 
     def __init__(self, path: str, why: str = "no host runs here") -> None:
-        super().__init__(f"{path}: {why}", hint="start it with `waypost run FILE`")
+        super().__init__(f"{path}: {why}", hint="`waypost run` starts one with what is deployed")
         self.path = path
