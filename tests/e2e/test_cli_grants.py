@@ -109,6 +109,11 @@ def test_the_examples_of_the_page_do_what_they_say(place: Path) -> None:
     (step,) = json.loads(done["grants show expenses open_issue --json"].out)["steps"]
     assert (step["secrets"], step["asks"], step["lacks"]) == (["github"], ["github"], [])
     assert (place / "out" / "open_issue.git").is_dir()
+    assert "nothing more is asked for" in verb("grants", "set", "expenses", "--asked", data=data).out
+    likeness = verb("grants", "set", "expenses", "--mail", "b\N{CYRILLIC SMALL LETTER O}ss@example.com", data=data)
+    assert "(spelt b\\u043ess@example.com)" in likeness.out, "it looks like another address"
+    taken = verb("grants", "revoke", "expenses", "open_issue", "--secret", "github", data=data)
+    assert "until step open_issue is granted the secret github" in taken.err, "whoever takes it back sees what follows"
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
 
 

@@ -1,6 +1,6 @@
 """``waypost grants``: what a deployment's steps may do, shown and changed, with a host and without one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -74,8 +74,9 @@ def change(  # noqa: PLR0913 - an option each
         done = (_changed(where, name, wanted),)
     for each in done:
         out(msgspec.json.encode(each).decode() if as_json else _told(each))
-    if give_more:
-        err(*_unlisted(where, named.secrets))
+    if not done and not as_json:
+        out(f"{name}: nothing more is asked for than is granted")
+    err(*(_unlisted(where, named.secrets) if give_more else lacking(read(where, name))))
     return Exit.OK
 
 
@@ -119,10 +120,10 @@ def introduced(answer: GrantsShown) -> Iterator[str]:
     run = next((each for each in answer.steps if each.step == RUN), None)
     mail = answer.declared if run is None or run.mail is None else run.mail
     if mail:
-        yield f"may mail {harmless(', '.join(mail))}, and who writes to it"
+        yield f"may mail {_spelt(mail)}, and who writes to it"
     undeclared = set(answer.declared).difference(mail)
     if undeclared:
-        yield f"is granted no mail to {harmless(', '.join(sorted(undeclared)))}, which it declares"
+        yield f"is granted no mail to {_spelt(sorted(undeclared))}, which it declares"
     yield from lacking(answer)
 
 
@@ -161,13 +162,18 @@ def _told(done: GrantsSet) -> str:
 
 def _worded(step: str, grants: StepGrants) -> str:
     parts = [f"secret {handle}" for handle in grants.secrets]
-    parts += [f"mail to {person}" for person in grants.mail or ()]
+    parts += [f"mail to {_spelt((person,))}" for person in grants.mail or ()]
     parts += [f"workflow {child}" for child in grants.children]
     if grants.mail == ():
         parts.append("mail to nobody but who writes to it")
     elif grants.mail is msgspec.UNSET and step == RUN:
         parts.append("mail as its workflow declares")
     return harmless(", ".join(parts)) or "nothing of its own"
+
+
+def _spelt(people: Iterable[str]) -> str:
+    """Addresses; one with other letters than ASCII's twice, as a Cyrillic o looks like a Latin one."""
+    return harmless(", ".join(one if one.isascii() else f"{one} (spelt {ascii(one)[1:-1]})" for one in people))
 
 
 def _table(answer: GrantsShown) -> Iterator[str]:
@@ -177,8 +183,8 @@ def _table(answer: GrantsShown) -> Iterator[str]:
 def _row(each: StepShown, answer: GrantsShown) -> tuple[str, ...]:
     mail = each.mail
     if each.step == RUN and mail is None:
-        shown = f"{', '.join(answer.declared)} (as declared)" if answer.declared else "-"
+        shown = f"{_spelt(answer.declared)} (as declared)" if answer.declared else "-"
     else:
-        shown = ", ".join(mail or ()) or ("nobody" if mail == () else "-")
+        shown = _spelt(mail or ()) or ("nobody" if mail == () else "-")
     asks = ", ".join(f"{handle}{' (not granted)' if handle in each.lacks else ''}" for handle in each.asks)
     return (each.step, shown, ", ".join(each.secrets) or "-", ", ".join(each.children) or "-", asks or "-")
