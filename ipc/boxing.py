@@ -33,6 +33,7 @@ from ipc.syscalls import (
     CLONE_NEWUTS,
     bound_capabilities,
     drop_capabilities,
+    forbid_other_sockets,
     forbid_user_namespaces,
     new_session_keyring,
     unshare,
@@ -86,6 +87,8 @@ def _namespace(box: Box, parent_pid: int) -> None:
     if not box.network:
         _loopback()
     _give_up(box.uid)
+    if not box.network:
+        forbid_other_sockets()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if select.select([outer], [], [], 0)[0]:
         os._exit(0)  # its parent was gone before it could ask to be told

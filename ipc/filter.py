@@ -12,8 +12,11 @@ another name. clone3(2) hides its flags behind a pointer, so it doesn't exist ei
 import errno
 import struct
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+Line: TypeAlias = tuple[int, int, int, int]
+"""Code, how many lines to skip where it holds and where it doesn't, operand."""
 
 NEW_USER: Final = 0x10000000
 """CLONE_NEWUSER."""
@@ -55,18 +58,27 @@ def program(machine: str, byteorder: str = sys.byteorder) -> bytes | None:
     conventions = MACHINES.get(machine)
     if conventions is None:
         return None
-    code: list[tuple[int, int, int, int]] = [(_LOAD, 0, 0, _ARCH)]
-    for each in conventions:
-        block = tuple(_judge(each, x32=machine == "x86_64" and each is conventions[0], little=byteorder == "little"))
-        code.append((_EQUAL, 0, len(block), each.arch))
+    little = byteorder == "little"
+    blocks = (
+        (each.arch, tuple(_judge(each, x32=machine == "x86_64" and each is conventions[0], little=little)))
+        for each in conventions
+    )
+    return assemble(blocks, byteorder)
+
+
+def assemble(blocks: Iterable[tuple[int, tuple[Line, ...]]], byteorder: str) -> bytes:
+    """A program of what each calling convention is judged by; by any other one, no call exists."""
+    code: list[Line] = [(_LOAD, 0, 0, _ARCH)]
+    for arch, block in blocks:
+        code.append((_EQUAL, 0, len(block), arch))
         code.extend(block)
     code.append((_RETURN, 0, 0, MISSING))
     order = "<" if byteorder == "little" else ">"
     return b"".join(struct.pack(f"{order}HBBI", *line) for line in code)
 
 
-def _judge(convention: Convention, *, x32: bool, little: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Of one convention: code, how many lines to skip where it holds and where it doesn't, operand."""
+def _judge(convention: Convention, *, x32: bool, little: bool) -> Iterator[Line]:
+    """Of one convention."""
     low = 0 if little else 4
     yield (_LOAD, 0, 0, _NUMBER)
     if x32:

@@ -3,9 +3,11 @@
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 
 from ipc.errors import KernelRefused
 from ipc.filter import program as filter_for
+from ipc.filter_sockets import program as sockets_for
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -118,8 +120,17 @@ def forbid_user_namespaces() -> None:
 
     Raises KernelRefused: also where the kernel has no filters, or this machine's numbers aren't known here.
     """
+    _filter(filter_for)
+
+
+def forbid_other_sockets() -> None:
+    """The same with sockets that a network namespace doesn't shut in (`ipc.filter_sockets`). Raises KernelRefused."""
+    _filter(sockets_for)
+
+
+def _filter(program_for: Callable[[str], bytes | None]) -> None:
     machine = os.uname().machine
-    program, number = filter_for(machine), _SECCOMP.get(machine)
+    program, number = program_for(machine), _SECCOMP.get(machine)
     if program is None or number is None:
         raise KernelRefused(f"seccomp on {machine}", 0, "its number isn't known here")
     lines = ctypes.create_string_buffer(program, len(program))

@@ -211,7 +211,7 @@ print({{line.split()[5] for line in open("/proc/keys")}} == {{str(os.getuid())}}
 
 
 def test_without_a_network_it_has_but_itself(user: int) -> None:
-    """A server of its own can be reached, nobody else can, nor an abstract socket of the machine's."""
+    """A server of its own can be reached, nobody else can: by no abstract socket, and not past the machine (vsock)."""
     code = """
 import socket
 with socket.create_server(("127.0.0.1", 0)) as server:
@@ -223,11 +223,16 @@ try:
     socket.create_connection(("192.0.2.1", 9))
 except OSError as refused:
     print(refused.strerror)
+try:
+    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
+except OSError as refused:
+    print(refused.strerror)
 """
     assert said(run(code, box(user, network=False), user=user))[0].splitlines() == [
         "['lo']",
         "1",
         "Network is unreachable",
+        "Address family not supported by protocol",
     ]
 
 

@@ -1,10 +1,13 @@
 """The filter of system calls, run by a machine of our own: what it refuses on each processor, and nothing more."""
 
 import errno
+import socket
 import struct
+from collections.abc import Callable
 
 import pytest
 
+from ipc import filter_sockets
 from ipc.filter import ALLOW, MACHINES, MISSING, NEW_USER, REFUSE, X32, Convention, program
 
 BIG = frozenset({"s390x"})
@@ -36,7 +39,13 @@ def verdict(code: bytes, order: str, *, number: int, arch: int, arguments: tuple
                 raise AssertionError(what)
 
 
-def judged(machine: str, convention: Convention, number: int, *arguments: int) -> int:
+def judged(
+    machine: str,
+    convention: Convention,
+    number: int,
+    *arguments: int,
+    program: Callable[[str, str], bytes | None] = program,
+) -> int:
     """By the filter for a machine."""
     code = program(machine, "big" if machine in BIG else "little")
     assert code is not None
@@ -74,3 +83,22 @@ def test_no_other_way_to_name_a_call_is_left() -> None:
 def test_a_machine_that_is_not_known_has_no_filter() -> None:
     """A guess at its numbers would forbid something else."""
     assert program("pdp11") is None
+    assert filter_sockets.program("pdp11") is None
+
+
+@pytest.mark.parametrize(("machine", "by"), EVERY, ids=lambda each: each if isinstance(each, str) else hex(each.arch))
+def test_without_a_network_only_sockets_that_a_namespace_shuts_in_are_made(machine: str, by: Convention) -> None:
+    """No other kind, whatever stands in the rest of the word; by no call that hides the kind; all else goes through."""
+
+    def asked(number: int, *arguments: int) -> int:
+        return judged(machine, by, number, *arguments, program=filter_sockets.program)
+
+    own = filter_sockets.SOCKET[by.arch]
+    for kind in range(64):
+        allowed = kind in {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
+        for word in (kind, kind | 1 << 40):
+            assert asked(own, word, 1, 0) == (ALLOW if allowed else filter_sockets.NO_KIND)
+    hidden = {filter_sockets.IO_URING_SETUP, filter_sockets.SOCKETCALL.get(by.arch, filter_sockets.IO_URING_SETUP)}
+    assert {asked(number, 1, 0) for number in hidden} == {MISSING}
+    assert {asked(number, 40, 40) for number in {0, 1, 59, 221, 1000} - {own}} == {ALLOW}
+    assert filter_sockets.NO_KIND & 0xFFFF == errno.EAFNOSUPPORT
