@@ -43,6 +43,10 @@ class SealedObjects:
         self._odb = pygit2.Odb(self._objects)
         self._trees = 0
 
+    def let_go(self) -> None:
+        """Close all packs, now and not when somebody collects garbage; nothing is found any more."""
+        self._odb = pygit2.Odb()
+
     def find(self, oid: bytes) -> tuple[int, bytes] | None:
         """An object's kind and bytes; None when it isn't there. Raises Damaged when it can't be read."""
         try:

@@ -180,6 +180,7 @@ class Store:
         """Let go of every file without writing anything: what a killed process would leave."""
         self._merger.let_go()
         self._journals.let_go()
+        self._objects.let_go()
         self._broken = self._broken or "it was closed"
 
     # --- reading ---

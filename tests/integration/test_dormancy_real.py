@@ -1,6 +1,9 @@
 """A deployment under its real supervisor and crew falls asleep, and wakes; whatever comes on the way is kept."""
 
+import gc
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pykka
@@ -52,6 +55,29 @@ def test_what_has_nothing_to_do_sleeps_without_a_process_a_journal_or_anybody(de
     assert asleep.code == "asleep"
     supervisor.tell(Depart())
     eventually(lambda: not crew(), "nobody is left")
+
+
+def files_below(folder: Path) -> set[str]:
+    """What this process has open, or mapped, of a folder."""
+    found = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()}
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing's own
+            found.add(str(Path(f"/proc/self/fd/{number}").readlink()))
+    return {name for name in found if name.startswith(f"{folder.resolve()}/")}
+
+
+def test_what_sleeps_has_no_file_open_whether_or_not_anybody_collects_garbage(deployment: Deployment) -> None:
+    """Thousands sleep in one host, which may have a thousand descriptors: its packs are closed, and not forgotten."""
+    gc.disable()
+    try:
+        deployment.start(scripted(SERVE), limits=SLEEPY)
+        deployment.until("running")
+        repository = deployment.data.repo("orders")
+        assert files_below(repository), "what is looked for can be found"
+        deployment.until("dormant")
+        assert not files_below(repository)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("moment", ["dozing", "dormant"])
