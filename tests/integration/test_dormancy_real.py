@@ -1,7 +1,6 @@
 """A deployment under its real supervisor and crew falls asleep, and wakes; whatever comes on the way is kept."""
 
 import gc
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -60,9 +59,9 @@ def test_what_has_nothing_to_do_sleeps_without_a_process_a_journal_or_anybody(de
 def files_below(folder: Path) -> set[str]:
     """What this process has open, or mapped, of a folder."""
     found = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()}
-    for number in os.listdir("/proc/self/fd"):
+    for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the listing's own
-            found.add(str(Path(f"/proc/self/fd/{number}").readlink()))
+            found.add(str(link.readlink()))
     return {name for name in found if name.startswith(f"{folder.resolve()}/")}
 
 
