@@ -95,8 +95,9 @@ class Description:
 
     ``code``: the reason for programs, where it is down: ``crash-looping``, ``host-fault``, ``storage-failed``,
     ``damaged``, ``code-changed``, or as opening was refused; where it is stopped and nobody wanted that,
-    ``recycle-failed``; where it runs, ``disk-full`` (it takes no new mail) or
-    ``barred`` (no run begins, or goes on with a new process: grants or credentials are missing).
+    ``recycle-failed``; where it runs, ``disk-full`` (it takes no new mail),
+    ``barred`` (no run begins, or goes on with a new process: grants or credentials are missing) or ``broken-code`` (it
+    doesn't load).
     ``since`` (ISO 8601): when it came into this state, as far as that is known.
     ``exited``: the last child that ended unasked.
     """

@@ -47,6 +47,8 @@ from actors.messages import Role
 
 FAILED = "recycle-failed"
 """Why a deployment is stopped that nobody has stopped, for programs."""
+BROKEN = "broken-code"
+"""Why a deployment that runs begins nothing and lets nothing go on, for programs."""
 FULL = "disk-full"
 """Why a deployment that runs takes no new mail, for programs."""
 BARRED = "barred"
@@ -141,13 +143,15 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
 
 
 def _hindered(state: Running) -> tuple[str, str]:
-    """What keeps it from what it is there for, where it runs."""
+    """What keeps it from what it is there for, where it runs: first what its sentence says first."""
+    if state.broken:
+        return BROKEN, state.broken
     if state.books.scarce:
-        return FULL, state.broken or state.books.scarce
+        return FULL, state.books.scarce
     barred = state.books.barred
     if barred is not None and barred.generation == state.books.generation:
-        return BARRED, state.broken or barred.why
-    return "", state.broken
+        return BARRED, barred.why
+    return "", ""
 
 
 def _planned(state: Planned) -> tuple[str, str, str]:

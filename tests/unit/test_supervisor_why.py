@@ -44,6 +44,8 @@ from waypost.testing.supervision import (
 )
 
 STARTED_BADLY = ExitReason(status=3)
+FULL = replace(RUNNING, books=replace(BOOKS, scarce="no space"))
+BARRED = replace(RUNNING, books=replace(BOOKS, barred=Barred(BOOKS.generation, "no credential", since=1)))
 NEEDY = (CrashLooping, Held, Unmanned, Down)
 
 
@@ -198,3 +200,21 @@ def test_what_only_passes_through_changes_nothing_that_is_said() -> None:
     assert alike(RUNNING, replace(RUNNING, look=9)), "a look at whether there is anything to do is told to nobody"
     assert not alike(RUNNING, replace(RUNNING, books=replace(BOOKS, scarce="8 bytes")))
     assert not alike(RUNNING, replace(RUNNING, broken="SyntaxError"))
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "reason"),
+    [
+        (RUNNING, "", ""),
+        (FULL, "disk-full", "no space"),
+        (BARRED, "barred", "no credential"),
+        (replace(FULL, broken="SyntaxError"), "broken-code", "SyntaxError"),
+        (replace(BARRED, broken="SyntaxError"), "broken-code", "SyntaxError"),
+    ],
+    ids=["nothing", "a full disk", "a credential", "code on a full disk", "code beside a credential"],
+)
+def test_the_code_of_what_hinders_one_that_runs_is_that_of_its_sentence(state: Running, code: str, reason: str) -> None:
+    """A list sorts by the one, and a person reads the other."""
+    told = describe(SETUP, state)
+    assert (told.state, told.code, told.reason) == ("running", code, reason)
+    assert reason in told.why.waits_for

@@ -21,6 +21,7 @@ from waypost.host.top_answers import Top, TopRow
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import DEFAULT
 from waypost.model.times import Now
+from waypost.model.why import Sentence
 
 NOW = Now(wall=1_795_939_200_000, mono=100.0)
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=60)
@@ -62,8 +63,8 @@ def test_a_row_says_what_runs_wait_on_and_how_the_deployment_is() -> None:
     record = msgspec.json.decode(msgspec.json.encode(answer.deployments[0]))
     assert record == {
         "deployment": "expenses", "address": "expenses@example.com", "state": "running", "code": "", "reason": "",
-        "generation": 3, "live": 3, "waiting": {"approval": 3, "timer": 1}, "queued": 4, "on_hold": 1, "rejected": 2,
-        "outbox": 0, "flush_p99": pytest.approx(0.002, rel=0.1), "crash_budget": 2,
+        "needed": False, "generation": 3, "live": 3, "waiting": {"approval": 3, "timer": 1}, "queued": 4,
+        "on_hold": 1, "rejected": 2, "outbox": 0, "flush_p99": pytest.approx(0.002, rel=0.1), "crash_budget": 2,
         "deadline": "2026-11-29T11:00:00.000Z",
     }  # fmt: skip
 
@@ -98,10 +99,27 @@ def test_the_crash_budget_is_that_of_this_moment() -> None:
 
 def test_who_needs_somebody_comes_first() -> None:
     """A screen has twenty lines, and a host a thousand deployments."""
-    answer = shown(deployed("a"), deployed("b", "down", code="crash-looping"), deployed("c", "held"), deployed("d"))
+    act = Sentence(waits_for="somebody", then="it goes on", command="waypost resume c", needed=True)
+    looping, held = deployed("b", "down", code="crash-looping", why=act), deployed("c", "held", why=act)
+    answer = shown(deployed("a"), looping, held, deployed("d"))
     assert [line.split()[0] for line in lines(answer, 80)][2:] == ["b", "c", "a", "d"]
     assert "crash-looping" in list(lines(answer, 80))[2]
     assert "4 deployments: 2 running, 1 down, 1 held" in next(lines(answer, 80))
+
+
+def test_one_that_runs_and_is_hindered_comes_before_those_that_are_as_they_should_be() -> None:
+    """Its process is there, and nothing begins: among a thousand that run nobody would find it."""
+    mend = Sentence(waits_for="code that loads", then="its runs go on", command="waypost deploy x.py", needed=True)
+    answer = shown(
+        deployed("asleep", "dormant"),
+        deployed("fine"),
+        deployed("full", code="disk-full"),
+        deployed("odd", code="broken-code", why=mend),
+        deployed("starts", "starting"),
+    )
+    rows = [line.split() for line in lines(answer, 80)][2:]
+    assert [row[0] for row in rows] == ["odd", "full", "starts", "asleep", "fine"]
+    assert [row[2] for row in rows] == ["broken-code", "disk-full", "starting", "dormant", "running"]
 
 
 @settings(max_examples=8, deadline=None)

@@ -18,6 +18,7 @@ from waypost.cli.client import Client
 from waypost.cli.fitting import cut, padded, width
 from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing
+from waypost.host.deployment_why import urgency
 from waypost.host.exits import Exit
 from waypost.host.top_answers import Top, TopRow
 
@@ -26,8 +27,6 @@ _MOST = (20, 6, 13, 0, 6, 6, 4, 6)
 """Columns of each column at a terminal; what is left over goes to the one with 0, and has ``_LEAST`` at least."""
 _LEAST = 8
 _RIGHT = frozenset((1, 4, 5, 6, 7))
-_URGENT = ("down", "held", "stopped", "backing-off")
-"""States that are shown first: somebody may be needed."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _OPEN, _CLOSE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -89,8 +88,9 @@ def unobserved(answer: Top) -> Iterator[str]:
         yield "the host's observer has ended: what runs wait on, mail and flushes aren't known until its next start"
 
 
-def _rank(row: TopRow) -> tuple[bool, str]:
-    return row.state not in _URGENT, row.deployment
+def _rank(row: TopRow) -> tuple[int, str]:
+    """As `waypost why` has them: those first that need somebody."""
+    return urgency(row), row.deployment
 
 
 def _summary(answer: Top) -> str:
@@ -110,7 +110,7 @@ def _cells(row: TopRow, now: datetime) -> tuple[str, ...]:
     texts = (
         row.deployment,
         str(row.generation or "-"),
-        row.code if row.code == "crash-looping" else row.state,
+        row.code if row.code == "crash-looping" or (row.state == "running" and row.code) else row.state,
         _waits(row.waiting),
         _number(row.queued),
         "-" if row.flush_p99 is None else duration(row.flush_p99),

@@ -52,7 +52,7 @@ class DeploymentStatus(Answer, frozen=True, kw_only=True):
     """How a deployment is; ``until`` is when it goes on by itself, ``exited`` the last child that ended unasked.
 
     ``code``: why it is down, for programs: ``crash-looping``, ``host-fault``, ``storage-failed``, ``damaged``, …; or
-    what hinders one that runs: ``disk-full``, ``barred`` (grants or credentials are missing).
+    what hinders one that runs: ``disk-full``, ``barred`` (grants or credentials are missing), ``broken-code``.
     """
 
     name: str

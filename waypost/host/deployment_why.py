@@ -8,6 +8,7 @@ from typing import Any
 
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
+from waypost.host.top_answers import TopRow
 from waypost.host.why_answers import DeploymentWhy, Whys
 from waypost.model.why import Sentence, command
 
@@ -82,7 +83,7 @@ def all_told(situations: Iterable[Situation]) -> Whys:
     return Whys(hosted=any(each.hosted for each in found), deployments=tuple(rows))
 
 
-def urgency(why: DeploymentWhy) -> int:
+def urgency(why: DeploymentWhy | TopRow) -> int:
     """0: nothing goes on until somebody acts; 1: mail is withheld; 2: on its way to somewhere; 3: as it should be."""
     if why.needed:
         return 0

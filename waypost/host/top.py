@@ -35,6 +35,7 @@ def _row(each: Deployed, watched: Watched, limits: Limits, now: Now) -> TopRow:
         state=description.state,
         code=description.code,
         reason=printable(description.reason),
+        needed=description.why.needed,
         generation=max(description.generation, watched.generation),
         live=None if census is None else census.live,
         waiting=None if census is None else {str(kind): count for kind, count in census.waits().items()},

@@ -8,7 +8,9 @@ from waypost.host.answers import Answer
 
 
 class TopRow(Answer, frozen=True, kw_only=True):
-    """One deployment. ``state`` as in `waypost why`; ``code``: why it is down, for programs.
+    """One deployment. ``state`` as in `waypost why`; ``code``: why it is down, or what hinders it, for programs.
+
+    ``needed``: it doesn't go on before somebody acts; `waypost why` says how.
 
     ``waiting``: live runs by what they wait on (``approval``, ``mail``, ``timer``, ``step``, …); one that waits on two
     kinds is counted for each. ``queued``: mails that no run has yet. ``outbox``: mails on their way out.
@@ -21,6 +23,7 @@ class TopRow(Answer, frozen=True, kw_only=True):
     state: str
     code: str
     reason: str
+    needed: bool
     generation: int
     live: int | None
     waiting: dict[str, int] | None
