@@ -43,7 +43,10 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Sleeps:
-    """To a watcher of ``APPROVALS``: a deployment sleeps; what it asks of people is read from the disk."""
+    """To a watcher of ``APPROVALS`` or ``FOLLOWED``: a deployment sleeps, and tells nothing until it is woken.
+
+    What it asks of people is read from the disk.
+    """
 
     deployment: Deployment
     address: str

@@ -298,6 +298,8 @@ def test_a_deployment_that_sleeps_is_shown_and_followed_over_its_sleep(tmp_path:
         ):
             every.complains("following")
             asleep = until(host.data, lambda row: row["state"] == "dormant")
+            with Background("tail", data=host.data) as late:
+                late.complains("following")
             assert (asleep["waiting"], asleep["live"], asleep["crash_budget"]) == ({"approval": 1}, 1, 3)
             assert asleep["deadline"] > "2026"
             assert verb("approve", run, data=host.data).status == 0

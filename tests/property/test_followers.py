@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.messages import Seen, WatchRun
-from actors.watching import EVERYTHING, Asking
+from actors.watching import EVERYTHING, Asking, Sleeps
 from substrate.messages import LogPage, Recorded
 from waypost.acting import Tell
 from waypost.host import following
@@ -256,6 +256,43 @@ def test_a_follower_is_passed_on_to_every_supervisor_there_is_and_to_each_that_c
         (ben, Ended()),
     ]
     assert state == Over()
+
+
+def test_whoever_follows_one_that_sleeps_waits_for_no_word_of_it() -> None:
+    """Neither who comes then, nor who was passed on to it just before; and it is told when somebody wakes it."""
+    anne, ben, first, second = (somebody() for _ in range(4))
+    sleeps = Sleeps(HERE, "")
+    state: Any = Hub()
+    told: list[Any] = []
+    for message in (Asking(HERE, "", first), Follow(anne), sleeps, Follow(ben, HERE), Asking(HERE, "", second)):
+        following_ = advance(state, message, NOW)
+        state = following_.state
+        told += [(effect.ref, effect.message) for effect in following_.effects if isinstance(effect, Tell)]
+    assert told == [
+        (anne, Following(frozenset((HERE,)))),
+        (first, WatchRun(EVERYTHING, anne)),
+        (anne, sleeps),
+        (ben, Following(frozenset())),
+        (second, WatchRun(EVERYTHING, anne)),
+        (second, WatchRun(EVERYTHING, ben)),
+    ]
+
+
+def test_a_follower_of_one_that_has_fallen_asleep_is_told_that_it_hears_everything() -> None:
+    """There is nothing to hear before it is woken."""
+
+    async def one() -> list[dict[str, Any]]:
+        world = World(Random(0), Follower(None, 0, HERE))
+        world.may_read = asyncio.Semaphore(1000)
+        reader = asyncio.create_task(world.read())
+        for message in (Sleeps(HERE, ""), Following(frozenset((HERE,))), Sleeps(HERE, "")):
+            world.follower.tell(message)
+        await world.until(lambda: bool(world.lines))
+        world.follower.tell(Ended())
+        await reader
+        return world.lines
+
+    assert within(one()) == [{"following": True}]
 
 
 def test_a_follower_that_is_gone_is_forgotten() -> None:

@@ -8,7 +8,7 @@ import pytest
 from actors.describing import Description
 from actors.draining import Depart, GiveWay
 from actors.messages import Start, StateChanged, WakeAt, Woken
-from actors.watching import Sleeps
+from actors.watching import FOLLOWED, Sleeps
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.host.berths import HOST, ONE, PATIENCE
@@ -37,12 +37,12 @@ from waypost.model.limits import Limits
 from waypost.model.times import Now
 from waypost.testing.supervision import a_spec
 
-BUS, BUS_2, SINKS = (cast(Ref, name) for name in ("bus", "bus 2", "sinks"))
+BUS, BUS_2, SINKS, FOLLOWERS = (cast(Ref, name) for name in ("bus", "bus 2", "sinks", "followers"))
 A, B, C, D = (a_spec(name) for name in "abcd")
 NOW = Now(wall=1_000_000, mono=50.0)
 LATER = NOW.wall + 60_000
 DUE = Now(wall=LATER, mono=110.0)
-SETUP = Setup(Limits(threads=HOST + 2 * ONE), sinks=SINKS)
+SETUP = Setup(Limits(threads=HOST + 2 * ONE), sinks=SINKS, attendants=((FOLLOWED, FOLLOWERS),))
 SLEEPING = (Begin((A, B), {A.name: Sleep(LATER), B.name: Sleep(None)}), BusStarted(1, BUS))
 
 
@@ -79,7 +79,9 @@ def test_those_that_sleep_at_the_start_are_only_noted() -> None:
     assert after(SLEEPING[0]).effects == (
         StartBus(1),
         Tell(SINKS, Sleeps(A.name, A.address)),
+        Tell(FOLLOWERS, Sleeps(A.name, A.address)),
         Tell(SINKS, Sleeps(B.name, B.address)),
+        Tell(FOLLOWERS, Sleeps(B.name, B.address)),
     )
     following = after(*SLEEPING)
     routes = Routes({A.address: Route(A.name, None), B.address: Route(B.name, None)})
@@ -103,6 +105,7 @@ def test_whoever_says_that_it_sleeps_is_told_to_go_behind_its_mail() -> None:
         Dismiss(ref("courier a")),
         Note(A.name, Sleep(LATER)),
         Tell(SINKS, Sleeps(A.name, A.address)),
+        Tell(FOLLOWERS, Sleeps(A.name, A.address)),
         WakeAt(Woken(2), wall=LATER),
     )
     assert after(*up, says(A.name, "dormant"), ActorEnded("a/courier", 1, None)).effects == ()

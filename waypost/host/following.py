@@ -15,7 +15,7 @@ import msgspec
 import pykka
 
 from actors.messages import Seen
-from actors.watching import Asking
+from actors.watching import Asking, Sleeps
 from substrate.messages import LogPage
 from waypost.acting import Clock, Ref
 from waypost.host.api import in_thread
@@ -172,8 +172,8 @@ class Follower(pykka.ActorRef[Any]):
             case Seen(deployment, run, recorded):
                 if self._run in {None, run} and self._deployment in {None, deployment}:
                     self._seen(deployment, run, recorded.event.seq, recorded.raw)
-            case Asking(deployment):
-                # Between two crews something may have passed it by.
+            case Asking(deployment) | Sleeps(deployment):
+                # Between two crews, or on the way to sleep, something may have passed it by.
                 for run in [run for run, (whose, _) in self._known.items() if whose == deployment]:
                     self._look_again(run)
                 for backlog in self._waiting.values():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from actors.messages import WatchRun
-from actors.watching import EVERYTHING, Asking
+from actors.watching import EVERYTHING, Asking, Sleeps
 from waypost.acting import Next, Ref, Tell
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
@@ -30,7 +30,10 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """To a follower: it will be told ``Asking`` by these deployments, and of their events from then on."""
+    """To a follower: it will be told ``Asking`` by these deployments, and of their events from then on.
+
+    Or else ``Sleeps``: then there is nothing to tell before it is told ``Asking``.
+    """
 
     deployments: frozenset[Deployment]
 
@@ -40,12 +43,12 @@ class Ended:
     """To a follower: nothing more comes."""
 
 
-FollowersMessage: TypeAlias = Follow | HangUp | Asking
+FollowersMessage: TypeAlias = Follow | HangUp | Asking | Sleeps
 
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """``supervisors``: where each deployment was last; one that has gone is told nothing, which is no error."""
+    """``supervisors``: where each deployment is that doesn't sleep; one that has gone is told nothing: no error."""
 
     supervisors: Mapping[Deployment, Ref] = field(default_factory=dict)
     followers: tuple[Follow, ...] = ()
@@ -86,6 +89,11 @@ def _hub(state: Hub, message: FollowersMessage) -> Next[State]:
                 return Next(known)  # its crew was made anew, and it passes on itself whom it was told of
             wanting = (each.follower for each in state.followers if each.deployment in {None, name})
             return Next(known, tuple(Tell(supervisor, WatchRun(EVERYTHING, who)) for who in wanting))
+        case Sleeps(name):
+            # Who was just passed on to it may have come too late, and would wait for its word.
+            awake = {each: ref for each, ref in state.supervisors.items() if each != name}
+            wanting = (each.follower for each in state.followers if each.deployment in {None, name})
+            return Next(replace(state, supervisors=awake), tuple(Tell(who, message) for who in wanting))
         case HangUp():
             return Next(Over(), tuple(Tell(each.follower, Ended()) for each in state.followers))
         case _:

@@ -15,7 +15,7 @@ from actors.describing import Description
 from actors.draining import Depart, GiveWay
 from actors.logic import supervisor_why
 from actors.messages import WakeAt, Woken
-from actors.watching import Sleeps
+from actors.watching import FOLLOWED, Sleeps
 from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
 from waypost.host.berths import Berths, Enter, Patience, Press
@@ -176,11 +176,13 @@ def departed(setup: Setup, state: Opening | Running, member: Parting) -> Next[St
 
 
 def asleep(setup: Setup, members: Iterable[Member]) -> tuple[Tell, ...]:
-    """Whoever shows approvals is told of those that sleep: what they ask of people is open all the same."""
-    if setup.sinks is None:
-        return ()
-    sleeping = (each.spec for each in members if isinstance(each, Dormant))
-    return tuple(Tell(setup.sinks, Sleeps(each.name, each.address)) for each in sleeping)
+    """Whoever shows approvals, or passes followers on, is told of those that sleep.
+
+    What they ask of people is open all the same, and nobody waits for word of theirs.
+    """
+    told = (setup.sinks, *(who for what, who in setup.attendants if what == FOLLOWED))
+    sleeping = [each.spec for each in members if isinstance(each, Dormant)]
+    return tuple(Tell(who, Sleeps(each.name, each.address)) for each in sleeping for who in told if who is not None)
 
 
 # --- waking ----------------------------------------------------------------------------------------------------------
