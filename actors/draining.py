@@ -44,17 +44,6 @@ class Recycle:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
-    """Asked: let what executes come to rest, then hold the deployment. The answer is Done (it has begun) or Refused.
-
-    ``end``: wait until every run has ended instead; no new one begins.
-    """
-
-    by: str
-    end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class RecycleRequested:
     """The child itself asks for a fresh process."""
 

@@ -107,7 +107,7 @@ NewsOfHost: TypeAlias = draining.GiveWay | draining.Depart
 Wish: TypeAlias = Start | Stop | Forward | Deliver | WatchRun
 News: TypeAlias = NewsOfChild | NewsOfDispatch | NewsOfHost | Barred | SpaceShort
 SupervisorMessage: TypeAlias = Wish | News | Asked | Woken | Outcome | ActorEnded
-Begun: TypeAlias = draining.Recycle | draining.Drain
+Begun: TypeAlias = draining.Recycle
 """Asked of a supervisor; answered once it has begun, or refused."""
 
 

@@ -24,9 +24,7 @@ from substrate.requests import (
     Deadlines,
     Deploy,
     Enqueue,
-    HoldDeployment,
     Hub,
-    LatchDeployment,
     LogPage,
     MailDelivered,
     MailUndeliverable,
@@ -43,8 +41,6 @@ from substrate.requests import (
     ReadSealed,
     Reject,
     Release,
-    ResetDeployment,
-    ResumeDeployment,
     RunLine,
     Start,
     Supervisor,
@@ -52,7 +48,15 @@ from substrate.requests import (
     WorkflowProcess,
 )
 from substrate.rest import ReadRest, Rest
-from substrate.state import Latch
+from substrate.service import (
+    DrainDeployment,
+    GoesOn,
+    HoldDeployment,
+    LatchDeployment,
+    ResetDeployment,
+    ResumeDeployment,
+)
+from substrate.state import Drain, Latch
 from substrate.steering import (
     Answer,
     Approval,
@@ -105,12 +109,15 @@ __all__ = [
     "Deadlines",
     "Deploy",
     "Done",
+    "Drain",
+    "DrainDeployment",
     "Durable",
     "Enqueue",
     "Fact",
     "Flush",
     "FoldAway",
     "GenerationBegun",
+    "GoesOn",
     "GrantsChanged",
     "Held",
     "HoldDeployment",

@@ -18,6 +18,7 @@ from substrate.keys import PublicKey
 from substrate.listing import list_runs, told_line
 from substrate.messages import (
     Approval,
+    Drain,
     InForce,
     Kept,
     Latch,
@@ -56,6 +57,8 @@ class Facts:
     """Since when, in ISO 8601 UTC, as far as that was written down."""
     latch: Latch | None
     """Why no child may run until an operator resets it."""
+    drain: Drain | None
+    """Whether an operator has it come to rest, which isn't over."""
     flush: int
     flush_hash: str
     sealed: int
@@ -99,6 +102,7 @@ class Reader:
             held=self._state().held,
             held_at=self._state().held_at or "",
             latch=self._state().latch or None,
+            drain=self._state().drain or None,
             flush=view.flush_number,
             flush_hash=view.flush_hash,
             sealed=view.sealed_number,

@@ -13,6 +13,7 @@ from substrate.generations import BeginGeneration, Interrupt, ResumeRuns
 from substrate.granting import ChangeGrants, ReadGrants
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
 from substrate.rest import ReadRest
+from substrate.service import DrainDeployment, HoldDeployment, LatchDeployment, ResetDeployment, ResumeDeployment
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
 from substrate.ticking import ReadSchedules, Tick
 from waypost.model.code import Deployed, Files
@@ -193,39 +194,6 @@ class MailUndeliverable:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeDeployment:
-    """An operator lets a held deployment go on: its outbox, its timers, its child. Value: None."""
-
-    by: str
-
-
-@dataclass(frozen=True, slots=True)
-class HoldDeployment:
-    """An operator has a deployment rest that is drained: no child, nothing leaves, until it is resumed. Value: None."""
-
-    by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatchDeployment:
-    """Children ended too often: no host starts another until an operator resets it. Value: its ``Latch``, or None.
-
-    ``fail``: every run that isn't parked fails first, a portion in a commit; as long as there are some, the value is
-    None, and it is to be asked for again. ``detail`` is for people. One that is latched already stays as it is.
-    """
-
-    detail: str
-    fail: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ResetDeployment:
-    """An operator lets a latched deployment have a child again. Value: None. Refused with code ``not-latched``."""
-
-    by: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
     """From now on this code runs: the tree, if it isn't there yet, and the record of it, in one commit. Value: None.
@@ -260,6 +228,7 @@ Operation: TypeAlias = (
     | Cancel
     | Signal
     | ResumeDeployment
+    | DrainDeployment
     | HoldDeployment
     | LatchDeployment
     | ResetDeployment

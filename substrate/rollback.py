@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from substrate import layout, plain
 from substrate.disk import Disk
@@ -90,7 +91,8 @@ def begin_epoch(store: Store, why: Why, *, lost: Noted | None, at: int, unsigned
     number = max(known.epoch, before) + 1
     record = Epoch(epoch=number, why=why, at=stamp(at), after=after, lost=lost, unsigned=unsigned)
     state = decode_state(store.read(layout.STATE) or b"")
-    state = msgspec.structs.replace(state, held=why, held_at=stamp(at))
+    # A drain that wasn't over is: nothing executes, and an operator says when it goes on.
+    state = msgspec.structs.replace(state, held=why, held_at=stamp(at), drain=UNSET)
     store.commit(
         author=_AUTHOR,
         subject=f"begin epoch {number} after flush {after.flush} of epoch {after.epoch}: {why}",

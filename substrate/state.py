@@ -2,8 +2,8 @@
 
 Records and their one encoding: nothing is opened here. ``format.json`` changes only where an epoch begins (``epoch``);
 ``state/deployment.json`` holds what must go up by one and never back, generation and ordinals, whether the deployment
-is held and since when (``held_at``), and whether it is latched: ``"latch":{"reason":"crash-looping","at":…,
-"detail":…}``. Both are absent as a rule.
+is held and since when (``held_at``), whether it is latched: ``"latch":{"reason":"crash-looping","at":…,"detail":…}``,
+and whether it is being drained: ``"drain":{"to":"rest" or "end","at":…,"by":…}``. All are absent as a rule.
 """
 
 from typing import Annotated, Literal
@@ -43,6 +43,16 @@ class Latch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """For people: how often, and how the last child ended. Nothing that a child wrote."""
 
 
+class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An operator has it come to rest; every host goes on with that until it is held, or an operator lets it go on."""
+
+    to: Literal["rest", "end"]
+    """``rest``: until nothing executes. ``end``: until every run has ended; no new one begins."""
+    at: Moment
+    """Since when, in ISO 8601 UTC."""
+    by: Annotated[str, msgspec.Meta(max_length=DETAIL)]
+
+
 class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What counts up. Each ordinal is the next one to be given."""
 
@@ -64,6 +74,8 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Since when, in ISO 8601 UTC; absent where it isn't held, and where that began before this was written down."""
     latch: Latch | UnsetType = UNSET
     """Absent where it isn't latched, so that what was written before there were latches reads as it did."""
+    drain: Drain | UnsetType = UNSET
+    """Absent where it isn't being drained; the same."""
 
 
 _formats = msgspec.json.Decoder(Format)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from substrate.granting import NOTHING_GRANTED, GrantsChanged, InForce
-from substrate.state import Latch
+from substrate.state import Drain, Latch
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
@@ -130,6 +130,8 @@ class Snapshot:
     """Since when, in ISO 8601 UTC, as far as that was written down."""
     latch: Latch | None = None
     """Why no child may run until an operator resets it; all else goes on."""
+    drain: Drain | None = None
+    """Whether an operator has it come to rest, which isn't over."""
     granted: InForce = NOTHING_GRANTED
     """What the steps may do."""
 

@@ -325,6 +325,7 @@ class Writer:
             held=index.state.held,
             held_at=index.state.held_at or "",
             latch=index.state.latch or None,
+            drain=index.state.drain or None,
             granted=index.granted,
         )
 

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from actors.credentials import Barred, DeliverCredentials, DeliverSources
 from actors.describing import Changed
-from actors.draining import ChildWeighed, Depart, Drain, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
+from actors.draining import ChildWeighed, Depart, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.errors import ActorsError
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
 from actors.logic.supervisor_child import (
@@ -26,7 +26,7 @@ from actors.logic.supervisor_child import (
 )
 from actors.logic.supervisor_delivering import delivered, provided
 from actors.logic.supervisor_dozing import auditing, dozing, drowsy, gives_way, letting_go
-from actors.logic.supervisor_draining import answerable, bereaved, leave
+from actors.logic.supervisor_draining import answerable, bereaved, leave, shelve
 from actors.logic.supervisor_effects import (
     Announce,
     Attend,
@@ -40,9 +40,9 @@ from actors.logic.supervisor_effects import (
 )
 from actors.logic.supervisor_ending import ended, forwards, opening, wind, withhold
 from actors.logic.supervisor_forwards import answered, forwarded
+from actors.logic.supervisor_heeding import heeded
 from actors.logic.supervisor_planned import News, manned, planned, wanted
 from actors.logic.supervisor_recycling import policed
-from actors.logic.supervisor_retiring import retires
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
     HELD,
@@ -92,7 +92,7 @@ _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged
 def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
     present = settled(setup, state, now)
-    decided = answerable(setup, present, _decide(setup, present, message, now), now)
+    decided = heeded(setup, answerable(setup, present, _decide(setup, present, message, now), now), now)
     following = _timed(state, drowsy(setup, provided(decided), now), now)
     if alike(state, following.state):
         return following
@@ -113,7 +113,7 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
             return _asked(setup, state, message, now)
         case Forward():
             asker: Asker = Unheard() if message.reply_to is None else Told(message.reply_to, message.correlation)
-            return forwarded(setup, state, Early(asker, message.what), now)
+            return forwarded(state, Early(asker, message.what))
         case Stop():
             return leave(setup, state, (), message.patience, now)
         case WatchRun():
@@ -174,7 +174,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
         case Raising():
             return raising(setup, state, message, now)
         case Starting():
-            return retires(policed(setup, starting(setup, state, message, now), now))
+            return policed(setup, starting(setup, state, message, now), now)
         case Evicting(goal=goal) | Counting(goal=goal) if goal is not None:
             return bereaved(setup, state, goal, message, now)
         case Evicting() | Dismissing():
@@ -228,10 +228,13 @@ def _no_space(setup: Setup, state: Opening, why: str, now: Now) -> Next[State]:
 
 def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
     books = replace(state.books, broadcaster=state.books.broadcaster + 1, generation=snapshot.generation)
-    rest = tuple(role for role in (HELD if snapshot.held else UNSUPERVISED) if role is not Role.SUBSTRATE)
+    books = replace(books, drain=snapshot.drain)
+    rests = snapshot.latch is None and snapshot.drain is not None and snapshot.drain.to == "rest"
+    crew = HELD if snapshot.held or rests else UNSUPERVISED
+    rest = tuple(role for role in crew if role is not Role.SUBSTRATE)
     hired = (Hire(role, books.broadcaster if role is Role.BROADCASTER else books.incarnation) for role in rest)
     # Whom the host named delivers what is in the outbox: of a held deployment they hear nothing.
-    outsiders = () if snapshot.held else (EnlistOutsiders(),)
+    outsiders = () if crew == HELD else (EnlistOutsiders(),)
     effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), *outsiders, AttendAll()]
     lifted = reset = None
     for early in state.early:
@@ -247,7 +250,7 @@ def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
         latch = snapshot.latch
         latched = CrashLooping(books, latch) if reset is None else Resetting(books, latch, reset)
         return Next(latched, tuple(effects))
-    following = raise_child(books)
+    following = shelve(books, HELD) if rests else raise_child(books)
     return Next(following.state, (*effects, *following.effects))
 
 
@@ -280,8 +283,8 @@ def _asked(  # noqa: PLR0911 - one return per question
                 return Next(state, (Reply(asked.token, description),))
             return Next(_with(state, watching=(*watching, asked.token)))
         case Forward(what):
-            return forwarded(setup, state, Early(asked.token, what), now)
-        case Recycle() | Drain():
+            return forwarded(state, Early(asked.token, what))
+        case Recycle():
             return wanted(setup, state, asked.body, asked.token, now)
         case Stop(patience):
             return leave(setup, state, (asked.token,), patience, now)
@@ -290,6 +293,6 @@ def _asked(  # noqa: PLR0911 - one return per question
         case other:
             error = ActorsError(
                 f"a supervisor can't be asked {type(other).__name__}",
-                hint="ask Describe, Changed, Forward, Recycle, Drain, Stop, DeliverCredentials or DeliverSources",
+                hint="ask Describe, Changed, Forward, Recycle, Stop, DeliverCredentials or DeliverSources",
             )
             return Next(state, (Reply(asked.token, error),))

@@ -13,7 +13,7 @@ from actors.draining import Origin, Renewed
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.messages import DeploymentSpec
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
-from substrate.messages import Operation, Question, Ref
+from substrate.messages import Drain, Operation, Question, Ref
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 
@@ -73,8 +73,8 @@ class Books:
     """The last child that ended unasked."""
     renewed: Renewed | None = None
     """How the newest child came to follow another one."""
-    retirement: "Retirement | None" = None
-    """Set while the deployment is being taken out of service, whatever happens to its children meanwhile."""
+    drain: Drain | None = None
+    """Whether its repository says that it is to come to rest, whatever happens to its children meanwhile."""
     watching: tuple[int, ...] = ()
     """Who is to be told of the next change."""
     entered: int = field(default=0, compare=False)
@@ -91,14 +91,6 @@ class Books:
     """Why its disk takes no new mail, in words; empty as a rule."""
     barred: Barred | None = None
     """Why no run is given to the child that is there, or begins there but to fail; None as a rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retirement:
-    """Who takes it out of service; ``spent``: seconds in which steps executed that may be cut short."""
-
-    by: str
-    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +114,7 @@ class Renewing:
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """The deployment is held, as an operator wants it."""
-
-    by: str
+    """The deployment is held, as an operator wants it: its repository says who (``Books.drain``)."""
 
 
 @dataclass(frozen=True, slots=True)

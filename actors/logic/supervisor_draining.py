@@ -1,8 +1,8 @@
 """A drain: nothing is begun any more, what executes comes to rest, and then follows what it was for.
 
 Dispatch says who still executes; runs that are parked are at rest and stay live. A child that ends meanwhile has ended
-like any other: that is counted, once, and the drain is over. Where it was for a stop, who asked for that is answered,
-whatever comes. Pure.
+like any other: that is counted, once, and nothing executes any more. Where it was for a stop, who asked for that is
+answered, whatever comes. Whether an operator wants it is in the repository: ``supervisor_heeding``. Pure.
 """
 
 from dataclasses import replace
@@ -15,10 +15,8 @@ from actors.logic.supervisor_effects import Calm, Effect, Gone, Pass
 from actors.logic.supervisor_ending import stop, wind
 from actors.logic.supervisor_recycling import supersede
 from actors.logic.supervisor_states import (
-    UNSUPERVISED,
     WHOLE,
     Again,
-    BackingOff,
     Counting,
     Draining,
     Ending,
@@ -77,13 +75,15 @@ def draining(setup: Setup, state: Draining, message: Internal | StillExecuting, 
             return _drained(setup, state, now)
         case ChildExited() | ChannelViolated():
             following = running(setup, Running(state.books, state.pid, state.since), message, now)
-            return Next(state) if isinstance(following.state, Running) else _onward(setup, following, state.goal, now)
+            if isinstance(following.state, Running) or not isinstance(state.goal, Leaving):
+                return Next(state) if isinstance(following.state, Running) else following
+            return _onward(setup, following, state.goal, now)
         case _:
             return Next(state)
 
 
-def bereaved(setup: Setup, state: Evicting | Counting, goal: Goal, message: Internal, now: Now) -> Next[State]:
-    """The child ended, or had to go, while it was drained for ``goal``."""
+def bereaved(setup: Setup, state: Evicting | Counting, goal: Leaving, message: Internal, now: Now) -> Next[State]:
+    """The child ended, or had to go, while it was drained for a stop."""
     plain = replace(state, goal=None)
     following = (
         leaving(setup, plain, message, now) if isinstance(plain, Evicting) else counting(setup, plain, message, now)
@@ -92,12 +92,18 @@ def bereaved(setup: Setup, state: Evicting | Counting, goal: Goal, message: Inte
 
 
 def shelving(setup: Setup, state: Shelving, message: Internal, now: Now) -> Next[State]:
-    """It is durable that the deployment is held: all is built anew from a log that says so. Or it couldn't be."""
+    """It is durable that the deployment is held: all is built anew from a log that says so. Or it couldn't be yet."""
     match message:
         case Outcome(state.shelved, Done()):
             then = Again("nothing executes any more", word="draining")
-        case Outcome(state.shelved, Refused(why=why) | Withheld(reason=why)):
-            then = Again(f"it was drained and couldn't be held: {why}")
+        case Outcome(state.shelved, Refused("not-draining", why)):
+            then = Again(why)
+        case Outcome(state.shelved, Refused() | Withheld()):
+            books = replace(state.books, last=state.books.last + 1)
+            wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
+            return Next(replace(state, books=books, shelved=books.last), (wake,))
+        case Woken(state.shelved):
+            return shelve(state.books, state.crew)
         case ChildExited(of) if of == state.books.generation:
             return Next(replace(state, crew=tuple(role for role in state.crew if role is not Role.CHILD)))
         case _:
@@ -105,10 +111,10 @@ def shelving(setup: Setup, state: Shelving, message: Internal, now: Now) -> Next
     return wind(setup, state.books, tuple(reversed(state.crew)), then, now)
 
 
-def shelve(books: Books, goal: Resting, crew: tuple[Role, ...], before: tuple[Effect, ...] = ()) -> Next[State]:
+def shelve(books: Books, crew: tuple[Role, ...], before: tuple[Effect, ...] = ()) -> Next[State]:
     """Have it recorded that the deployment is held."""
     books = replace(books, last=books.last + 1)
-    return Next(Shelving(books, goal, books.last, crew), (*before, Pass(books.last, HoldDeployment(goal.by))))
+    return Next(Shelving(books, books.last, crew), (*before, Pass(books.last, HoldDeployment())))
 
 
 def waiting(state: State) -> tuple[int, ...]:
@@ -134,25 +140,17 @@ def _drained(setup: Setup, state: Draining, now: Now) -> Next[State]:
         case Renewing():
             return supersede(state.books, state.goal, (gone,))
         case Resting():
-            return shelve(state.books, state.goal, WHOLE, (gone,))
+            return shelve(state.books, WHOLE, (gone,))
         case Leaving():
             return stop(setup, state, state.goal.askers, now)
         case _:
             assert_never(state.goal)
 
 
-def _onward(setup: Setup, following: Next[State], goal: Goal, now: Now) -> Next[State]:
-    """What a drain was for, after the end of its child is counted. A fresh process follows by itself."""
+def _onward(setup: Setup, following: Next[State], goal: Leaving, now: Now) -> Next[State]:
+    """The stop that it was drained for, after the end of its child is counted."""
     state = following.state
-    match goal:
-        case _ if isinstance(state, Evicting | Counting):
-            return Next(replace(state, goal=goal), following.effects)
-        case Resting() if isinstance(state, BackingOff):
-            return shelve(state.books, goal, UNSUPERVISED, following.effects)
-        case Leaving():
-            stopped = stop(setup, state, goal.askers, now)
-            return Next(stopped.state, (*following.effects, *stopped.effects))
-        case Resting() | Renewing():
-            return following
-        case _:
-            assert_never(goal)
+    if isinstance(state, Evicting | Counting):
+        return Next(replace(state, goal=goal), following.effects)
+    stopped = stop(setup, state, goal.askers, now)
+    return Next(stopped.state, (*following.effects, *stopped.effects))

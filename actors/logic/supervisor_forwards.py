@@ -6,10 +6,9 @@ A few words to the repository are words to the supervisor, too: what an operator
 from dataclasses import replace
 from typing import assert_never
 
-from actors.logic.supervisor_books import Asker, Books, Early, Renewing, Resting, Setup, Told, Unheard
+from actors.logic.supervisor_books import Asker, Books, Early, Setup, Told, Unheard
 from actors.logic.supervisor_child import raise_child
 from actors.logic.supervisor_crashes import NONE
-from actors.logic.supervisor_draining import drain
 from actors.logic.supervisor_effects import Effect, Pass
 from actors.logic.supervisor_ending import opening, wind, withhold
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
@@ -45,7 +44,7 @@ from actors.logic.supervisor_states import (
     Superseding,
     Unmanned,
 )
-from substrate.messages import Done, Outcome, Refused, ResetDeployment, Result, ResumeDeployment
+from substrate.messages import Done, Drain, GoesOn, Outcome, Refused, ResetDeployment, Result, ResumeDeployment
 from substrate.requests import READING
 from waypost.acting import Next, Reply, Tell
 from waypost.model.times import Now
@@ -57,7 +56,7 @@ EARLY = 256
 
 
 def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
-    setup: Setup, state: State, forward: Early, now: Now
+    state: State, forward: Early
 ) -> Next[State]:
     """Hand it on, in order; or keep it, or withhold it with the reason."""
     match state:
@@ -74,18 +73,12 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
                 return Next(state, withhold((forward.asker,), "the repository is being opened anew; try again"))
             return Next(replace(state, then=replace(again, early=(*again.early, forward))))
         case Stopped(reason=reason) if reason and isinstance(forward.what, ResumeDeployment):
+            if state.books.drain is not None:  # it was drained before: that is what goes on, or is lifted
+                return opening(state.books, (forward,))
             following = opening(state.books, ())
             return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
         case Ending() | Stopped() | Down():
             return Next(state, withhold((forward.asker,), _why_not(state)))
-        case Draining(goal=Resting()) if isinstance(forward.what, ResumeDeployment):
-            # What was let go of has been given to this child already: another one goes on with it.
-            following = drain(state, Renewing("operator", "resumed while it drained"), setup.limits.drain, now)
-            return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
-        case Retiring() if isinstance(forward.what, ResumeDeployment):
-            kept = Running(replace(state.books, retirement=None), state.pid, state.since)
-            following = drain(kept, Renewing("operator", "resumed"), setup.limits.drain, now)
-            return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
         case Held(why=why) if isinstance(forward.what, ResumeDeployment):
             books = _asked_by(state.books, forward.asker)
             return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
@@ -142,7 +135,7 @@ def answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[Sta
     """The answer of the repository: passed on to who asked, and where it concerns the supervisor, acted upon."""
     asker = state.books.asked[outcome.correlation]
     asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
-    after = replace(state, books=replace(state.books, asked=asked))
+    after = replace(state, books=_drained(replace(state.books, asked=asked), outcome.result))
     answer = _answer(asker, outcome.result)
     if isinstance(after, Lifting) and after.lifted == outcome.correlation:
         if isinstance(outcome.result, Done):
@@ -155,6 +148,17 @@ def answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[Sta
             return Next(following.state, (*answer, *following.effects))
         return Next(CrashLooping(after.books, after.latch), answer)
     return Next(after, answer)
+
+
+def _drained(books: Books, result: Result) -> Books:
+    """What the repository says of a drain has changed; what follows from that, ``supervisor_heeding`` says."""
+    match result:
+        case Done(value=Drain() as drain):
+            return replace(books, drain=drain)
+        case Done(value=GoesOn()):
+            return replace(books, drain=None)
+        case _:
+            return books
 
 
 def _answer(asker: Asker, result: Result) -> tuple[Effect, ...]:

@@ -1,22 +1,21 @@
 """What is wanted of a deployment that runs: a fresh process, or rest; and the way there, state by state.
 
-One at a time: who comes second is refused, with what is under way. A stop goes before both. Pure.
+One at a time: a recycle beside something else is refused, with what is under way; a drain is in the repository
+(``supervisor_heeding``), which refuses a second one. A stop goes before both. Pure.
 """
 
 from typing import assert_never
 
-from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, Rested, StillExecuting
+from actors.draining import ChildWeighed, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.logic.supervisor_books import Goal, Renewing, Resting, Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_dozing import looked
-from actors.logic.supervisor_draining import drain, draining, shelve, shelving
+from actors.logic.supervisor_draining import drain, draining, shelving
 from actors.logic.supervisor_ending import opening
 from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
-from actors.logic.supervisor_retiring import retire, retiring
+from actors.logic.supervisor_retiring import retiring
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
-    UNSUPERVISED,
-    BackingOff,
     Bereft,
     Draining,
     Ending,
@@ -41,20 +40,14 @@ News = Internal | StillExecuting | Rested | RecycleRequested | ChildWeighed
 UNDER_WAY = (Draining, Retiring, Shelving, Superseding, Bereft, Replacing, Succeeding)
 
 
-def wanted(setup: Setup, state: State, what: Recycle | Drain, token: int, now: Now) -> Next[State]:
-    """Begin what an operator asks for, and say so; or why not."""
+def wanted(setup: Setup, state: State, what: Recycle, token: int, now: Now) -> Next[State]:
+    """Begin the recycle that an operator asks for, and say so; or why not."""
     match state:
-        case Running() if isinstance(what, Recycle):
+        case Running():
             following = drain(state, Renewing("operator", what.reason), setup.limits.drain, now)
-        case Running() if isinstance(what, Drain) and what.end:
-            following = retire(state, what.by)
-        case Running() if isinstance(what, Drain):
-            following = drain(state, Resting(what.by), None, now)
         case Dormant():
             following = opening(state.books, ())
             return Next(following.state, (Reply(token, _refused(setup, state)), *following.effects))
-        case BackingOff() if isinstance(what, Drain) and not what.end:  # nothing executes
-            following = shelve(state.books, Resting(what.by), UNSUPERVISED)
         case _:
             return Next(state, (Reply(token, _refused(setup, state)),))
     answer = Reply(token, Done(0, following.state.books.generation))

@@ -2,16 +2,17 @@
 
 It asks the repository again and again who is left. Its clock counts only time in which steps execute that were declared
 with ``on_drain="cancel"``; while all that is left waits for people or timers, or does anything else, it stands still.
-At its limit the runs in such steps are asked to end, and no others. Pure.
+At its limit the runs in such steps are asked to end, and no others. With another child it begins anew, as those steps
+do. Pure.
 """
 
 from dataclasses import replace
 
 from actors.logic.executing import named
-from actors.logic.supervisor_books import Books, Resting, Retirement, Setup
+from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_child import Internal, running, settled
 from actors.logic.supervisor_draining import shelve
-from actors.logic.supervisor_effects import CloseIntake, Effect, Gone, Pass, Up
+from actors.logic.supervisor_effects import Effect, Gone, Pass
 from actors.logic.supervisor_states import WHOLE, Retiring, Running, State
 from actors.messages import ChannelViolated, ChildExited, WakeAt, Woken
 from substrate.messages import Cancel, Done, LiveRuns, Outcome, ReadLive, Refused, Withheld
@@ -21,21 +22,9 @@ from waypost.model.run import Driven
 from waypost.model.times import Now
 
 
-def retire(state: Running, by: str) -> Next[State]:
-    """Begin: nothing new is begun from now on, by this child or by one that follows it."""
-    books = replace(state.books, retirement=Retirement(by))
-    following = _look(books, Retiring(books, state.pid, state.since, 0))
-    return Next(following.state, (CloseIntake(books.generation), *following.effects))
-
-
-def retires(following: Next[State]) -> Next[State]:
-    """What follows, and where a child has come up of a deployment that is being taken out of service: that goes on."""
-    state = following.state
-    if not isinstance(state, Running) or state.books.retirement is None:
-        return following
-    looking = _look(state.books, Retiring(state.books, state.pid, state.since, 0))
-    effects = (replace(each, closed=True) if isinstance(each, Up) else each for each in following.effects)
-    return Next(looking.state, (*effects, *looking.effects))
+def retire(state: Running) -> Next[State]:
+    """Begin, with the child that runs: nothing new is begun by it from now on."""
+    return _look(state.books, Retiring(state.books, state.pid, state.since, 0))
 
 
 def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next[State]:
@@ -68,21 +57,20 @@ def _later(setup: Setup, state: Retiring, now: Now, before: tuple[Effect, ...] =
 
 
 def _left(setup: Setup, state: Retiring, left: LiveRuns, now: Now) -> Next[State]:
-    books, retirement = state.books, state.books.retirement
-    assert retirement is not None, "nobody retires without a reason"
+    books = state.books
     if not left.driven and not left.resting:
-        gone = Gone(books.generation, unexpected=False)
-        return shelve(replace(books, retirement=None), Resting(retirement.by), WHOLE, (gone,))
+        return shelve(books, WHOLE, (Gone(books.generation, unexpected=False),))
     short = tuple(run.ledger.run for run in left.driven if _may_be_cut(setup, run))
-    spent = retirement.spent + (0.0 if state.counted is None else now.mono - state.counted)
+    spent = state.spent + (0.0 if state.counted is None else now.mono - state.counted)
     over = short if spent >= setup.limits.drain_end else ()
-    asked = _cancels(books.last, over, retirement.by)
-    books = replace(books, last=books.last + len(over), retirement=replace(retirement, spent=spent))
+    asked = _cancels(books.last, over, "" if books.drain is None else books.drain.by)
+    books = replace(books, last=books.last + len(over))
     executing, more = named(left.driven)
     following = replace(
         state,
         books=books,
         counted=now.mono if short else None,
+        spent=spent,
         executing=executing,
         more=more,
         resting=left.resting,

@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 
 from actors.draining import Executing
 from actors.exits import ExitCounted
-from actors.logic.supervisor_books import Books, Early, Goal, Renewing, Resting
+from actors.logic.supervisor_books import Books, Early, Goal, Leaving, Renewing
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo, Sleepy
 from actors.messages import Role
 from substrate.messages import Latch
@@ -108,6 +108,8 @@ class Retiring:
     since: float
     asked: int
     counted: float | None = None
+    spent: float = 0.0
+    """Seconds in which steps executed that may be cut short, under this child."""
     executing: tuple[Executing, ...] = ()
     more: int = 0
     resting: int = 0
@@ -117,11 +119,10 @@ class Retiring:
 class Shelving:
     """It is drained; that it is held is being made durable, beside whoever is left of the crew.
 
-    ``shelved``: correlation of the answer.
+    ``shelved``: correlation of the answer; and token of the wake-up, where it couldn't be written and is tried again.
     """
 
     books: Books
-    goal: Resting
     shelved: int
     crew: tuple[Role, ...]
 
@@ -169,13 +170,13 @@ class Succeeding:
 class Evicting:
     """The child has to go and will be followed by another one; waits for its exit.
 
-    ``counted``: against whom that is, once dispatch has said so. ``goal``: what it was drained for, if it was.
+    ``counted``: against whom that is, once dispatch has said so. ``goal``: the stop that follows, if one does.
     """
 
     books: Books
     reason: str
     counted: ExitCounted | None = None
-    goal: Goal | None = None
+    goal: Leaving | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,8 @@ class Counting:
     reason: str
     life: float
     """Seconds from its launch to its end."""
-    goal: Goal | None = None
-    """What it was drained for, if it was."""
+    goal: Leaving | None = None
+    """The stop that follows, if one does."""
 
 
 @dataclass(frozen=True, slots=True)

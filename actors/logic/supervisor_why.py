@@ -4,6 +4,7 @@ What needs somebody names the command that lets it go on; what goes on by itself
 where there is a bound.
 """
 
+from dataclasses import replace
 from typing import assert_never
 
 from actors.credentials import Barred
@@ -49,7 +50,22 @@ from waypost.model.times import stamp
 from waypost.model.why import Sentence, command
 
 
-def sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states
+def sentence(setup: Setup, state: State) -> Sentence:
+    """The sentence for this state; with it, whatever the state is, that a drain goes on, where one isn't over."""
+    said, also = _sentence(setup, state), drained(state)
+    return replace(said, then=f"{said.then}; {also}") if also else said
+
+
+def drained(state: State) -> str:
+    """That a drain goes on, in words, where the state doesn't say it by itself; empty where there is none."""
+    drain = state.books.drain
+    if drain is None or isinstance(state, Draining | Retiring | Shelving | Held | Lifting):
+        return ""
+    begins = "no run begins" if drain.to == "end" else "nothing begins"
+    return f"it goes on being drained, as {drain.by} wants it since {drain.at}: {begins}"
+
+
+def _sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states
     """The sentence for this state."""
     match state:
         case Idle() | Opening() | Raising() | Starting():
@@ -166,7 +182,9 @@ def _barred(name: str, barred: Barred) -> Sentence:
 
 
 def _draining(setup: Setup, state: Draining | Retiring | Shelving) -> Sentence:
-    name, since = setup.spec.name, _since(state)
+    name, drain = setup.spec.name, state.books.drain
+    wanted = drain is not None and not (isinstance(state, Draining) and not isinstance(state.goal, Resting))
+    since = drain.at if wanted and drain is not None else _since(state)
     held = f"it is held: mail is accepted, and nothing runs until `waypost resume {name}`"
     off = command("resume", name)
     match state:

@@ -42,7 +42,7 @@ from actors.logic.supervisor_states import (
     Unmanned,
     crew_of,
 )
-from actors.logic.supervisor_why import sentence
+from actors.logic.supervisor_why import drained, sentence
 from actors.messages import Role
 
 FAILED = "recycle-failed"
@@ -60,12 +60,12 @@ LATCH = "crash-looping"
 def describe(setup: Setup, state: State) -> Description:
     """The state in words for people."""
     word, code, reason = _words(state, setup.spec.name)
-    why = sentence(setup, state)
+    why, also = sentence(setup, state), drained(state)
     return Description(
         name=setup.spec.name,
         address=setup.spec.address,
         state=word,
-        reason=reason,
+        reason="; ".join(filter(None, (reason, also))),
         generation=state.books.generation,
         pid=state.pid if isinstance(state, Running | Draining | Retiring) else None,
         until=_until(state),
@@ -169,7 +169,7 @@ def _planned(state: Planned) -> tuple[str, str, str]:
 
 
 def _retiring(state: Retiring) -> str:
-    words = ["to be taken out of service, when every run has ended"]
+    words = [f"to be taken out of service, as {_who(state)} wants it, when every run has ended"]
     if state.executing:
         words.append(f"waits for {_named(state.executing, state.more)}")
     if state.resting:
@@ -182,8 +182,8 @@ def _draining(state: Draining) -> str:
     match state.goal:
         case Renewing(origin, reason):
             purpose = f"for a fresh process ({origin}: {reason})"
-        case Resting(by):
-            purpose = f"to be held, as {by} wants it"
+        case Resting():
+            purpose = f"to be held, as {_who(state)} wants it"
         case Leaving():
             purpose = "to be stopped"
         case _:
@@ -191,6 +191,10 @@ def _draining(state: Draining) -> str:
     if not state.executing:
         return purpose
     return f"{purpose}; waits for {_named(state.executing, state.more)}"
+
+
+def _who(state: State) -> str:
+    return "somebody" if state.books.drain is None else state.books.drain.by
 
 
 def _named(executing: tuple[Executing, ...], more: int) -> str:

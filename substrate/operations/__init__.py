@@ -12,7 +12,8 @@
     answering   how it names what it answers
     notices     what the host itself tells a sender
     interrupting  an exit, counted against the runs that the child drove
-    interventions  what an operator does: answers, pauses, lets go on
+    interventions  what an operator does to a run: answers, pauses, lets go on
+    service     a deployment is drained, held, and goes on
     latching    no child any more, and one again
     deploying   the code that runs from now on
     cancelling  asking for a run's end; named signals
@@ -34,6 +35,7 @@ from substrate.messages import (
     ChangeGrants,
     Claim,
     Deploy,
+    DrainDeployment,
     Enqueue,
     HoldDeployment,
     Interrupt,
@@ -70,6 +72,7 @@ from substrate.operations import (
     notices,
     outbox,
     resuming,
+    service,
     take_up,
     ticking,
 )
@@ -124,9 +127,11 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
         case Signal():
             return cancelling.signal(view, operation, context)
         case ResumeDeployment():
-            return interventions.resume_deployment(view, operation)
+            return service.resume(view, operation)
+        case DrainDeployment():
+            return service.drain(view, operation, context)
         case HoldDeployment():
-            return interventions.hold_deployment(view, operation, context)
+            return service.hold(view, context)
         case LatchDeployment():
             return latching.latch(view, operation, context)
         case ResetDeployment():

@@ -1,14 +1,10 @@
-"""What an operator does: answer a run's approval, pause it, let it go on; hold a deployment, and let it go on."""
+"""What an operator does to a run: answer its approval, pause it, let it go on."""
 
 from typing import assert_never
 
-import msgspec
-from msgspec import UNSET
-
 from substrate import runlog
-from substrate.messages import Answer, HoldDeployment, Pause, Refused, ResumeDeployment, Unpause
+from substrate.messages import Answer, Pause, Refused, Unpause
 from substrate.operations.append import extend
-from substrate.operations.buckets import state_file
 from substrate.operations.cancelling import not_run
 from substrate.operations.change import Change, Context, Decided, Settled, View, fence, plain
 from substrate.runlog import Known
@@ -100,32 +96,6 @@ def unpause(view: View, operation: Unpause, context: Context) -> Decided:
             "put fitting code into the file, deploy it (`waypost deploy FILE`), then resume the run",
         )
     return _one(view, operation.run, ev.RunUnpaused(by=operation.by), f"resume {operation.run}", context)
-
-
-def resume_deployment(view: View, operation: ResumeDeployment) -> Decided:
-    """What was held goes on, by an operator. Value: None. Refused with code ``not-held``."""
-    if not view.state.held:
-        return Refused("not-held", "the deployment isn't held: it goes on by itself")
-    state = msgspec.structs.replace(view.state, held="", held_at=UNSET)
-    return Change(
-        author="supervisor",
-        subject=f"resume the deployment after {view.state.held}, by {plain(operation.by)}",
-        puts=state_file(state),
-        state=state,
-    )
-
-
-def hold_deployment(view: View, operation: HoldDeployment, context: Context) -> Decided:
-    """A drained deployment rests, by an operator; one that is held already stays so. Value: None."""
-    if view.state.held:
-        return Settled()
-    state = msgspec.structs.replace(view.state, held="drain", held_at=context.at)
-    return Change(
-        author="supervisor",
-        subject=f"hold the deployment: drained, by {plain(operation.by)}",
-        puts=state_file(state),
-        state=state,
-    )
 
 
 def _one(view: View, run: RunId, event: ev.AnyEvent, subject: str, context: Context) -> Decided:

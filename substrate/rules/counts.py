@@ -44,6 +44,8 @@ def counted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
     if after.generation > was.generation + 1:
         yield broken("generation", layout.STATE, f"{after.generation} follows {was.generation}")
     yield from _latched(was, after)
+    if was.drain and after.drain and was.drain != after.drain:
+        yield broken("drain", layout.STATE, f"drained since {was.drain.at}, and now it says {after.drain.at}")
     mails, sent = len(made.mails), len(made.outbox)
     if after.arrival - was.arrival != mails:
         yield broken("ordinals", layout.STATE, f"arrival was {was.arrival}, {mails} came, and it is {after.arrival}")
@@ -88,9 +90,11 @@ def marked(before: Before, made: Sorted, after: State, ground: Ground) -> Iterat
 
 
 def holds(state: State) -> Iterator[Broken]:
-    """Nobody says since when it is held where it isn't."""
+    """Nobody says since when it is held where it isn't; and what is held has been drained, or needs no drain."""
     if state.held_at is not UNSET and not state.held:
         yield broken("format", layout.STATE, f"held since {state.held_at}, and it isn't held")
+    if state.drain and state.held:
+        yield broken("drain", layout.STATE, f"drained since {state.drain.at}, and held after {state.held}")
 
 
 def _since(was: State, after: State, *, begun: bool) -> Iterator[Broken]:

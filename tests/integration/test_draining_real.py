@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from actors.draining import Drain, Recycle
+from actors.draining import Recycle
 from actors.messages import Describe, Forward, Stop
-from substrate.messages import Done, LogPage, ReadLog, Refused, ResumeDeployment, Withheld
+from substrate.messages import Done, DrainDeployment, LogPage, ReadLog, Refused, ResumeDeployment, Withheld
 from waypost.model import events as ev
 from waypost.model.limits import Limits
 from waypost.shell import request
@@ -81,12 +81,12 @@ def test_a_drained_deployment_is_held_for_the_next_host_too(deployment: Deployme
     """Nothing runs; mail is accepted; an operator lets it go on."""
     supervisor = deployment.start(scripted(SERVE), limits=QUICK)
     deployment.until("running")
-    assert told(deployment, Drain("ann")) == Done(0, 1)
+    assert isinstance(told(deployment, Forward(DrainDeployment("ann"))), Done)
     held = deployment.until("held")
     assert "`waypost resume orders`" in held.reason
     assert not deployment.wires.pids
     deployment.enqueue(1)
-    again = told(deployment, Drain("bob"))
+    again = told(deployment, Forward(DrainDeployment("bob")))
     assert isinstance(again, Refused)
     assert again.code == "held"
     told(deployment, Stop())
@@ -102,7 +102,7 @@ def test_a_deployment_without_runs_is_out_of_service_at_once(deployment: Deploym
     """There is nobody to wait for."""
     deployment.start(scripted(SERVE), limits=QUICK)
     deployment.until("running")
-    assert told(deployment, Drain("ann", end=True)) == Done(0, 1)
+    assert isinstance(told(deployment, Forward(DrainDeployment("ann", end=True))), Done)
     deployment.until("held")
     assert not deployment.wires.pids
 
@@ -111,7 +111,7 @@ def test_a_deployment_between_two_children_can_be_drained(deployment: Deployment
     """An operator who takes away what ends again and again hasn't to catch it alive."""
     deployment.start(plain("pass"), limits=Limits(backoff_first=600.0))
     deployment.until("backing-off")
-    assert isinstance(told(deployment, Drain("ann")), Done)
+    assert isinstance(told(deployment, Forward(DrainDeployment("ann"))), Done)
     deployment.until("held")
 
 

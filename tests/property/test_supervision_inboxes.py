@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.describing import ExitReason
-from actors.draining import Depart, Drain, Executing, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
+from actors.draining import Depart, Executing, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.exits import ExitCounted
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
@@ -20,7 +20,10 @@ from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, R
 from substrate.messages import (
     BeginGeneration,
     Done,
+    Drain,
+    DrainDeployment,
     Enqueue,
+    GoesOn,
     HoldDeployment,
     Latch,
     LatchDeployment,
@@ -28,6 +31,7 @@ from substrate.messages import (
     Outcome,
     ReadLive,
     ReadRest,
+    Refused,
     ResetDeployment,
     Rest,
     ResumeDeployment,
@@ -37,7 +41,7 @@ from waypost.acting import ActorEnded, Asked, Halt, Reply
 from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.testing import childhood, sayings, supervision
-from waypost.testing.supervision import CODE, IDLE, MAIL
+from waypost.testing.supervision import CODE, END, IDLE, MAIL, REST
 
 LABELS = st.lists(st.sampled_from(sorted(childhood.MESSAGES)), max_size=30)
 
@@ -78,7 +82,7 @@ def test_a_violation_is_told_at_most_once_and_always_kills(labels: list[str]) ->
 
 
 RANGE = range(1000, 2000)
-"""Tokens of those who want a recycle or a drain."""
+"""Tokens of those who want a recycle."""
 RUN = RunId("run_3_00112233445566aa")
 
 
@@ -113,6 +117,8 @@ class World:
         """What dispatch will have counted."""
         self.held = ""
         """What the repository says."""
+        self.drain: Drain | None = None
+        """The same."""
         self.calm: Generation | None = None
         """Whose runs dispatch brings to rest."""
         self.alive = 1
@@ -121,7 +127,7 @@ class World:
         """With whose child no run is to begin."""
         self.wishes = 0
         self.begun: list[int] = []
-        """Who was told that a recycle or a drain has begun, or was refused."""
+        """Who was told that a recycle has begun, or was refused."""
 
     def tell(self, message: Any) -> None:
         """Give the supervisor a message and do what it wants."""
@@ -150,7 +156,8 @@ class World:
                 self.shut = generation
             case Up(generation):
                 assert self.process == generation
-                assert effect.closed == (self.state.books.retirement is not None)
+                assert effect.closed == (self.drain is not None and self.drain.to == "end")
+                assert self.drain is None or effect.closed, "a child is given runs, and all is to rest"
                 self.shut = generation if effect.closed else self.shut
                 self.ups.append(generation)
             case MayDoze(generation):
@@ -178,10 +185,12 @@ class World:
     def answer(self) -> None:
         """The substrate answers its oldest question."""
         correlation, what = self.questions.pop(0)
+        value: Any = None
+        result: Refused | None = None
         match what:
             case "open":
                 self.position, self.judged = 0, None
-                value: Any = Snapshot(
+                value = Snapshot(
                     position=0,
                     repository="r",
                     generation=Generation(self.generation),
@@ -190,20 +199,28 @@ class World:
                     outbox=(),
                     latch=self.latch,
                     held=self.held,
+                    drain=self.drain,
                 )
+            case HoldDeployment() if self.drain is None and not self.held:
+                result = Refused("not-draining", "an operator lets it go on")
             case HoldDeployment():
                 ended = self.shut == self.generation and not self.alive
-                assert ended or self.calm == self.generation or self.process is None, "held, and runs execute"
-                value, self.held = None, "drain"
+                given = self.process is not None and self.process in self.ups
+                assert ended or self.calm == self.generation or not given, "held, and runs execute"
+                value, self.held, self.drain = None, "drain", None
+            case DrainDeployment() if self.held or self.latch or self.drain:
+                result = Refused("held", "it is, or is being drained")
+            case DrainDeployment(end=end):
+                self.position += 1
+                value = self.drain = END if end else REST
             case ReadLive():
                 value = LiveRuns((), self.alive)
             case ReadRest():
                 value = Rest(self.position, 0.0, "", None)
             case Enqueue():
                 self.position += 1
-                value = None
             case ResumeDeployment():
-                value, self.held = None, ""
+                value, self.held, self.drain = GoesOn("draining"), "", None
             case LatchDeployment(detail=detail):
                 value = self.latch = Latch(at="2026-11-29T08:00:00.000Z", detail=detail)
             case ResetDeployment():
@@ -213,8 +230,8 @@ class World:
                 self.generation += 1
                 value = Generation(self.generation)
             case _:
-                value = None
-        self.tell(Outcome(correlation, Done(0, value)))
+                pass
+        self.tell(Outcome(correlation, result or Done(0, value)))
 
     def leave(self, role: Role, failure: str | None) -> None:
         """An actor ends, and its parent is told."""
@@ -262,10 +279,11 @@ class World:
                 self.tell(self.unsure.pop(0))
             case "runs":
                 self.alive = number % 3
-            case "recycle" | "drain" | "retire":
-                wish = Recycle("leaks") if what == "recycle" else Drain("ann", end=what == "retire")
+            case "drain" | "retire":
+                self.tell(Asked(400 + number, Forward(DrainDeployment("ann", end=what == "retire"))))
+            case "recycle":
                 self.wishes += 1
-                self.tell(Asked(RANGE[self.wishes], wish))
+                self.tell(Asked(RANGE[self.wishes], Recycle("leaks")))
                 assert self.begun[-1] == RANGE[self.wishes], "no answer, or not at once"
             case "judge" if self.judging is not None and Role.DISPATCH in self.present:
                 self.judged = self.position if number else None
@@ -382,7 +400,7 @@ NIGHT = st.lists(
             [
                 *["answer", "end", "part"] * 6,
                 *["wake", "judge", "ready"] * 3,
-                *["forward", "press", "commit", "depart", "exit", "count", "fail", "recycle"],
+                *["forward", "press", "commit", "depart", "exit", "count", "fail", "recycle", "drain", "resume"],
             ]
         ),
         st.integers(0, 6),
@@ -408,14 +426,15 @@ def test_what_sleeps_has_nothing_to_do_and_whatever_comes_is_answered(acts: list
         if isinstance(world.state, Dormant):
             assert not world.present
             assert world.position == world.judged, "something was committed that nobody has seen"
-            assert len({each for each in world.answered if each > 100}) == asked, "a mail is forgotten"
+            assert world.drain is None, "it sleeps, and is to rest"
+            assert len({each for each in world.answered if 100 < each < 200}) == asked, "a mail is forgotten"
         if isinstance(world.state, Auditing):
             assert set(world.present) <= {Role.SUBSTRATE}
     world.tell(Asked(8, Stop()))
     while isinstance(world.state, Ending):
         world.leave(world.state.left[0], None)
     assert 8 in world.answered
-    assert len({each for each in world.answered if each > 100}) == asked, "a mail is forgotten"
+    assert len({each for each in world.answered if 100 < each < 200}) == asked, "a mail is forgotten"
 
 
 LIVES = st.lists(st.sampled_from(["dies at once", "dies late", "lives"]), min_size=1, max_size=25)

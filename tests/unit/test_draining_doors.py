@@ -7,6 +7,7 @@ from contextvars import Context
 from dataclasses import replace
 
 import pytest
+from msgspec import UNSET
 
 from actors.describing import Changed
 from actors.draining import Executing, RecycleRequested, Renewed, StillExecuting, Weigh
@@ -15,7 +16,15 @@ from actors.logic.supervisor import WATCHING
 from actors.logic.supervisor_states import Running
 from actors.logic.supervisor_words import describe
 from ipc.weight import resident
-from substrate.messages import BeginGeneration, HoldDeployment, ResumeDeployment
+from substrate.messages import (
+    BeginGeneration,
+    DrainDeployment,
+    GoesOn,
+    HoldDeployment,
+    LatchDeployment,
+    ResetDeployment,
+    ResumeDeployment,
+)
 from substrate.operations import Settled
 from waypost import Invalid, recycle
 from waypost.acting import Asked, Reply
@@ -33,16 +42,54 @@ def test_a_drained_deployment_is_held_by_one_commit_and_goes_on_by_another() -> 
     """By the same word and the same verb as one that was restored; no epoch begins."""
     desk = Desk()
     desk.begin()
-    desk.must(HoldDeployment("ann"))
-    assert desk.index.state.held == "drain"
+    assert desk.code(HoldDeployment()) == "not-draining"
+    desk.must(DrainDeployment("ann"))
+    assert desk.must(HoldDeployment()) is None
+    assert (desk.index.state.held, desk.index.state.drain) == ("drain", UNSET)
     assert desk.changes[-1].subject == "hold the deployment: drained, by ann"
-    assert desk.do(HoldDeployment("bob")) == Settled()
+    assert desk.do(HoldDeployment()) == Settled()
     desk.enqueue(message("m1@x"))
     assert desk.index.state.held == "drain"
     desk.check()
-    desk.must(ResumeDeployment("ann"))
+    assert desk.must(ResumeDeployment("ann")) == GoesOn("drain")
     assert not desk.index.state.held
     desk.must(BeginGeneration())
+    desk.check()
+
+
+@pytest.mark.parametrize(("end", "to", "code"), [(False, "rest", "draining"), (True, "end", "retiring")])
+def test_a_drain_is_recorded_before_anybody_is_told_that_it_has_begun(end, to, code) -> None:
+    """Every host goes on with it; mail comes meanwhile, and a second one is told which is under way."""
+    desk = Desk()
+    desk.begin()
+    made = desk.must(DrainDeployment("ann", end=end))
+    assert (made.to, made.by, desk.index.state.drain) == (to, "ann", made)
+    assert desk.code(DrainDeployment("bob")) == desk.code(DrainDeployment("bob", end=True)) == code
+    desk.enqueue(message("m1@x"))
+    desk.must(BeginGeneration())
+    desk.check()
+    assert desk.must(ResumeDeployment("bob")) == GoesOn("draining")
+    assert desk.changes[-1].subject == "resume the deployment after draining, by bob"
+    assert desk.index.state.drain is UNSET
+    assert desk.code(ResumeDeployment("bob")) == "not-held"
+    assert desk.code(HoldDeployment()) == "not-draining", "nobody wants that any more"
+    desk.check()
+
+
+def test_what_rests_already_is_not_drained() -> None:
+    """One that is held, or has no child by its latch, has nothing that executes."""
+    desk = Desk()
+    desk.begin()
+    desk.must(DrainDeployment("ann"))
+    desk.must(HoldDeployment())
+    assert desk.code(DrainDeployment("bob")) == "held"
+    desk.must(ResumeDeployment("ann"))
+    desk.must(LatchDeployment(detail="3 exits"))
+    assert desk.code(DrainDeployment("bob")) == "latched"
+    desk.must(ResetDeployment("ann"))
+    desk.must(DrainDeployment("bob"))
+    desk.must(LatchDeployment(detail="3 exits more"))
+    assert desk.must(HoldDeployment()) is None
     desk.check()
 
 

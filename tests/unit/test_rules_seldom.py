@@ -11,6 +11,8 @@ from msgspec import UNSET
 from substrate import layout
 from substrate.messages import (
     Claim,
+    Drain,
+    DrainDeployment,
     Enqueue,
     HoldDeployment,
     MailDelivered,
@@ -131,7 +133,8 @@ def test_a_format_that_cannot_be_read_begins_no_epoch(place: Place) -> None:
 
 def test_since_when_it_is_held_stays_and_goes_with_it(place: Place) -> None:
     """People are told it; an epoch that begins says it anew."""
-    place.desk.must(HoldDeployment("ann"))
+    place.desk.must(DrainDeployment("ann"))
+    place.desk.must(HoldDeployment())
     state = place.desk.index.state
     assert (state.held, isinstance(state.held_at, str)) == ("drain", True)
     later = msgspec.structs.replace(state, held_at="2026-11-29T09:00:00.000Z")
@@ -141,6 +144,18 @@ def test_since_when_it_is_held_stays_and_goes_with_it(place: Place) -> None:
     assert place.rules(state_file(msgspec.structs.replace(state, held="", held_at=UNSET))) == []
     place.desk.must(ResumeDeployment("ann"))
     assert place.desk.index.state.held_at is UNSET
+
+
+def test_a_drain_stays_as_it_was_recorded_until_it_is_over(place: Place) -> None:
+    """Whoever goes on with it knows who wanted it, and since when; it may end, and it isn't made another one."""
+    place.desk.must(DrainDeployment("ann"))
+    state = place.desk.index.state
+    assert isinstance(state.drain, Drain)
+    other = msgspec.structs.replace(state.drain, to="end")
+    assert place.rules(state_file(msgspec.structs.replace(state, drain=other))) == [("drain", layout.STATE)]
+    assert place.rules(state_file(msgspec.structs.replace(state, held="drain"))) == [("drain", layout.STATE)]
+    assert place.rules(state_file(msgspec.structs.replace(state, drain=UNSET))) == []
+    assert place.rules(state_file(msgspec.structs.replace(state, held="drain", drain=UNSET))) == []
 
 
 # --- sealing ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.describing import ExitReason
-from actors.draining import ChildWeighed, Drain, Recycle, RecycleRequested, Renewed, StillExecuting
+from actors.draining import ChildWeighed, Recycle, RecycleRequested, Renewed, StillExecuting
 from actors.logic.supervisor_books import Leaving, Renewing, Resting
 from actors.logic.supervisor_effects import (
     Announce,
@@ -22,7 +22,6 @@ from actors.logic.supervisor_effects import (
     WeighChild,
 )
 from actors.logic.supervisor_states import (
-    WHOLE,
     Again,
     BackingOff,
     Bereft,
@@ -31,7 +30,6 @@ from actors.logic.supervisor_states import (
     Draining,
     Ending,
     Evicting,
-    Held,
     Latching,
     Opening,
     Over,
@@ -87,11 +85,10 @@ from waypost.testing.supervision import (
     RAISED,
     RENEWING,
     REPLACING,
-    RESTING,
+    REST,
     RUNNING,
     SETUP,
     SHELVING,
-    SNAPSHOT,
     STARTING,
     STATES,
     SUCCEEDING,
@@ -235,10 +232,9 @@ def test_what_a_recycle_has_stopped_an_operator_starts_again() -> None:
 
 
 @pytest.mark.parametrize("state", [DRAINING, SUPERSEDING, BEREFT, REPLACING, SUCCEEDING])
-@pytest.mark.parametrize("what", [Recycle("again"), Drain("bob")])
-def test_the_second_one_is_refused_while_a_recycle_is_under_way(state: Any, what: Any) -> None:
+def test_the_second_one_is_refused_while_a_recycle_is_under_way(state: Any) -> None:
     """By a code, for programs; and nothing changes."""
-    following = step(state, Asked(6, what))
+    following = step(state, Asked(6, Recycle("again")))
     (reply,) = following.effects
     assert reply.value.code == "recycling"
     assert following.state == state
@@ -254,10 +250,10 @@ def test_the_second_one_is_refused_while_a_drain_is_under_way(state: Any) -> Non
 @pytest.mark.parametrize("state", [state for state in STATES if not isinstance(state, Running)])
 def test_everywhere_else_it_is_refused_or_begun_and_never_left_unanswered(state: Any) -> None:
     """Each public message has an answer in each state."""
-    for what in (Recycle("x"), Drain("ann")):
-        answers = [each for each in step(state, Asked(6, what)).effects if isinstance(each, Reply) and each.token == 6]
-        assert len(answers) == 1
-        assert isinstance(answers[0].value, Done | Refused)
+    effects = step(state, Asked(6, Recycle("x"))).effects
+    answers = [each for each in effects if isinstance(each, Reply) and each.token == 6]
+    assert len(answers) == 1
+    assert isinstance(answers[0].value, Done | Refused)
 
 
 @pytest.mark.parametrize("state", OPEN)
@@ -322,56 +318,6 @@ def test_a_process_after_a_crash_says_so() -> None:
     assert describe(SETUP, following.state).renewed == Renewed("crash", "ended by SIGKILL", NOW.wall, Generation(3))
 
 
-# --- rest ----------------------------------------------------------------------------------------------------------
-
-
-def test_an_operators_drain_has_no_limit_and_ends_held() -> None:
-    """Parked runs stay live; that it rests is durable before the child goes, and then all is built from the log."""
-    begun = step(RUNNING, Asked(6, Drain("ann")))
-    assert begun.state == Draining(BOOKS, 77, 90.0, RESTING)
-    assert done(begun) == (Calm(Generation(3)), Reply(6, Done(0, Generation(3))))
-    drained = step(DRAINING_TO_REST, NOBODY)
-    assert drained.state == Shelving(replace(BOOKS, last=11), RESTING, 11, WHOLE)
-    assert done(drained) == (Gone(Generation(3), unexpected=False), Pass(11, HoldDeployment("ann")))
-    shelved = step(SHELVING, Outcome(RAISED, Done(1, None)))
-    assert isinstance(shelved.state, Ending)
-    assert isinstance(shelved.state.then, Again)
-    assert describe(SETUP, shelved.state).state == "draining"
-    opened = step(Opening(BOOKS, TOKEN), Outcome(TOKEN, Done(0, replace(SNAPSHOT, held="drain"))))
-    assert isinstance(opened.state, Held)
-
-
-def test_a_rest_that_can_not_be_recorded_is_none() -> None:
-    """Then it goes on, by a child that takes runs again."""
-    following = step(SHELVING, Outcome(RAISED, Withheld("no space")))
-    assert isinstance(following.state, Ending)
-    assert following.state.then == Again("it was drained and couldn't be held: no space")
-
-
-def test_a_child_that_ends_while_the_rest_is_recorded_is_not_asked_to() -> None:
-    """Nobody who has gone can be waited for."""
-    gone = step(SHELVING, DIED).state
-    following = step(gone, Outcome(RAISED, Done(1, None)))
-    assert isinstance(following.state, Ending)
-    assert Role.CHILD not in following.state.left
-
-
-def test_a_deployment_between_two_children_is_drained_at_once() -> None:
-    """Nothing executes there."""
-    following = step(BACKING_OFF, Asked(6, Drain("ann")))
-    assert isinstance(following.state, Shelving)
-    assert Role.CHILD not in following.state.crew
-    assert step(following.state, Woken(TOKEN)).state == following.state, "the next child doesn't come any more"
-
-
-def test_an_operator_may_think_better_of_it() -> None:
-    """What was let go of has been given to that child already, so another one goes on with it."""
-    following = step(DRAINING_TO_REST, Asked(9, Forward(ResumeDeployment("ann"))))
-    assert isinstance(following.state, Draining)
-    assert isinstance(following.state.goal, Renewing)
-    assert done(following) == (Reply(9, Done(0, None)), WakeAt(Woken(11), mono=100.0 + LIMITS.drain))
-
-
 # --- a stop that waits a little ------------------------------------------------------------------------------------
 
 
@@ -420,18 +366,18 @@ def test_a_crash_while_it_drains_is_told_to_dispatch_as_one(state: Any) -> None:
     """It counts against the runs that were at work, once, and what the drain was for is kept."""
     died = step(state, DIED)
     assert isinstance(died.state, Counting)
-    assert died.state.goal == state.goal
+    assert died.state.goal == (state.goal if isinstance(state.goal, Leaving) else None)
     gone = [effect for effect in died.effects if isinstance(effect, Gone)]
     assert gone == [Gone(Generation(3), unexpected=True, reason="ended by SIGKILL")]
     violated = step(state, ChannelViolated(Generation(3), "bad frame"))
     assert isinstance(violated.state, Evicting)
-    assert violated.state.goal == state.goal
+    assert violated.state.goal == died.state.goal
     assert step(state, ChildExited(Generation(2), ExitReason(status=1))).state == state
 
 
 def test_after_a_crash_a_fresh_process_follows_by_itself() -> None:
     """Which is what a recycle was to bring."""
-    counted = step(Counting(BOOKS, "ended by SIGKILL", 10.0, RENEWING), COUNTED)
+    counted = step(COUNTING, COUNTED)
     assert isinstance(counted.state, BackingOff)
     assert len(counted.state.books.crashes.ages) == 1
 
@@ -441,7 +387,7 @@ def test_after_a_crash_a_deployment_that_is_to_rest_is_held() -> None:
     counted = step(COUNTING_TO_REST, COUNTED)
     assert isinstance(counted.state, Shelving)
     assert len(counted.state.books.crashes.ages) == 1
-    assert any(isinstance(e, Pass) and e.what == HoldDeployment("ann") for e in counted.effects)
+    assert any(isinstance(e, Pass) and e.what == HoldDeployment() for e in counted.effects)
 
 
 def test_after_a_crash_a_stop_goes_on_when_it_is_counted() -> None:
@@ -459,7 +405,7 @@ def test_a_crash_that_latches_does_so_under_a_stop_too() -> None:
     assert isinstance(counted.state, Ending)
     assert counted.state.then == Over((4,))
     assert any(isinstance(effect, Pass) for effect in counted.effects)
-    resting = step(replace(BRINK, goal=RESTING), COUNTED)
+    resting = step(replace(BRINK, books=replace(BRINK.books, drain=REST)), COUNTED)
     assert isinstance(resting.state, Latching)
     assert isinstance(step(resting.state, Outcome(resting.state.latched, Done(1, LATCHED))).state, CrashLooping)
 

@@ -6,14 +6,35 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.draining import Close, Drain, Recycle
-from actors.logic.supervisor_books import Renewing, Retirement
+from actors.draining import Close, Recycle
+from actors.logic.supervisor_books import Renewing
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.logic.supervisor_effects import Announce, Calm, CloseIntake, Gone, Pass, Up
-from actors.logic.supervisor_states import BackingOff, Counting, Draining, Ending, Opening, Retiring, Shelving
+from actors.logic.supervisor_states import (
+    BackingOff,
+    Counting,
+    Draining,
+    Ending,
+    Opening,
+    Raising,
+    Retiring,
+    Running,
+    Shelving,
+)
 from actors.logic.supervisor_words import describe
 from actors.messages import ChildReady, Forward, Role, Stop, WakeAt, Woken
-from substrate.messages import Cancel, Done, HoldDeployment, LiveRuns, Outcome, ReadLive, ResumeDeployment, Withheld
+from substrate.messages import (
+    Cancel,
+    Done,
+    DrainDeployment,
+    GoesOn,
+    HoldDeployment,
+    LiveRuns,
+    Outcome,
+    ReadLive,
+    ResumeDeployment,
+    Withheld,
+)
 from waypost.acting import Asked, Reply
 from waypost.model.ids import Generation, RunId
 from waypost.model.run import Cancel as Cancelled
@@ -25,14 +46,18 @@ from waypost.testing.supervision import (
     CODE,
     COUNTED,
     DIED,
+    DRAINED,
+    END,
     LEFT,
     LIMITS,
     NOW,
     RETIRING,
     RUNNING,
     SETUP,
-    STARTING,
+    SNAPSHOT,
+    STARTING_TO_END,
     TOKEN,
+    TOLD,
     ended,
     step,
 )
@@ -57,10 +82,13 @@ def after_a_look(state: Any, runs: LiveRuns, at: float, setup: Any = CUT) -> Any
 
 def test_nothing_begins_any_more_and_it_is_asked_who_is_left() -> None:
     """Those that have begun go on, with their mail."""
-    begun = step(RUNNING, Asked(6, Drain("ann", end=True)))
+    asked = step(RUNNING, Asked(6, Forward(DrainDeployment("ann", end=True))))
+    assert isinstance(asked.state, Running), "nothing has begun that isn't durable"
+    assert asked.effects == (Pass(11, DrainDeployment("ann", end=True)),)
+    begun = step(asked.state, Outcome(11, Done(1, END)))
     assert isinstance(begun.state, Retiring)
     effects = [effect for effect in begun.effects if not isinstance(effect, Announce)]
-    assert effects == [CloseIntake(Generation(3)), Pass(11, ReadLive()), Reply(6, Done(0, Generation(3)))]
+    assert effects == [Reply(6, Done(1, END)), CloseIntake(Generation(3)), Pass(12, ReadLive())]
     assert describe(SETUP, begun.state).state == "draining"
 
 
@@ -78,23 +106,22 @@ def test_when_all_have_ended_it_rests() -> None:
     """By the same word as after any drain."""
     following = told(RETIRING, left(), 100.0)
     assert isinstance(following.state, Shelving)
-    assert following.state.books.retirement is None
     assert Gone(Generation(3), unexpected=False) in following.effects
-    assert Pass(11, HoldDeployment("ann")) in following.effects
+    assert Pass(11, HoldDeployment()) in following.effects
 
 
 def test_the_clock_counts_what_may_be_cut_short_and_nothing_else() -> None:
     """Not while people or timers are waited for, not while other steps execute: those are waited for, for ever."""
     state = after_a_look(RETIRING, left(LEFT), 100.0)
-    assert state.books.retirement == Retirement("ann", 0.0)
+    assert state.spent == 0.0
     state = after_a_look(state, left(LEFT), 130.0)
-    assert state.books.retirement == Retirement("ann", 30.0)
+    assert state.spent == 30.0
     state = after_a_look(state, left(resting=1), 131.0)
-    assert state.books.retirement == Retirement("ann", 31.0)
+    assert state.spent == 31.0
     state = after_a_look(state, left(resting=1), 5000.0)
-    assert state.books.retirement == Retirement("ann", 31.0)
+    assert state.spent == 31.0
     other = after_a_look(RETIRING, left(LEFT), 100.0, SETUP)
-    assert after_a_look(other, left(LEFT), 9999.0, SETUP).books.retirement == Retirement("ann", 0.0)
+    assert after_a_look(other, left(LEFT), 9999.0, SETUP).spent == 0.0
 
 
 def test_at_its_limit_those_runs_are_asked_to_end_and_no_others() -> None:
@@ -138,24 +165,24 @@ def test_a_child_that_ends_meanwhile_is_counted_and_the_next_one_begins_nothing_
     assert isinstance(died.state, Counting)
     backing = step(died.state, COUNTED)
     assert isinstance(backing.state, BackingOff)
-    starting = replace(STARTING, books=replace(BOOKS, retirement=Retirement("ann", 7.0)))
-    up = step(starting, ChildReady(Generation(3), 78, CODE, ""))
+    up = step(STARTING_TO_END, ChildReady(Generation(3), 78, CODE, ""))
     assert isinstance(up.state, Retiring)
-    assert up.state.books.retirement == Retirement("ann", 7.0)
+    assert up.state.spent == 0.0, "steps that may be cut short begin anew, too"
     assert Up(Generation(3), closed=True) in up.effects
     late = step(replace(RETIRING, books=replace(RETIRING.books, crashes=Crashes((1.0,), 1))), DIED, now=Now(0, 9999.0))
     assert late.state.books.crashes == NONE, "after a stable time earlier exits are forgotten, as ever"
     failed = step(RETIRING, ended(Role.DISPATCH))
     assert isinstance(failed.state, Ending)
-    assert failed.state.books.retirement == Retirement("ann")
+    assert failed.state.books.drain == END
 
 
 def test_an_operator_may_think_better_of_it() -> None:
     """By a fresh process, which takes what has come meanwhile."""
-    following = step(RETIRING, Asked(9, Forward(ResumeDeployment("ann"))))
+    asked = step(RETIRING, Asked(9, Forward(ResumeDeployment("ann")))).state
+    following = step(asked, Outcome(11, Done(1, GoesOn("draining"))))
     assert isinstance(following.state, Draining)
     assert isinstance(following.state.goal, Renewing)
-    assert following.state.books.retirement is None
+    assert following.state.books.drain is None
     assert Calm(Generation(3)) in following.effects
 
 
@@ -164,24 +191,38 @@ def test_an_operator_may_think_better_of_it() -> None:
     [(0.0, Ending, Gone(Generation(3), unexpected=False)), (20.0, Draining, Calm(Generation(3)))],
 )
 def test_a_stop_goes_before_it(patience: float, state: type, first: Any) -> None:
-    """The next start runs it as ever: what isn't over isn't recorded."""
+    """The next start goes on with it: the repository says so."""
     following = step(RETIRING, Asked(8, Stop(patience)))
     assert isinstance(following.state, state)
     assert following.effects[0] == first
 
 
 def test_one_thing_at_a_time() -> None:
-    """The second one is told by a code of its own, so that whoever asks for the same may look on."""
-    for what in (Drain("bob"), Drain("bob", end=True), Recycle("leaks")):
-        (reply,) = step(RETIRING, Asked(6, what)).effects
-        assert reply.value.code == "retiring"
+    """A recycle is told by a code of its own what is under way; a second drain is the repository's to refuse."""
+    (reply,) = step(RETIRING, Asked(6, Recycle("leaks"))).effects
+    assert reply.value.code == "retiring"
 
 
-def test_it_is_refused_where_no_child_runs() -> None:
-    """Somebody must be there to bring runs to their end."""
-    for state in (Opening(BOOKS, TOKEN), STARTING):
-        (reply,) = step(state, Asked(6, Drain("ann", end=True))).effects
-        assert reply.value.code == "not-running"
+def test_it_may_be_asked_for_where_no_child_runs() -> None:
+    """Somebody must be there to bring runs to their end: the next child does."""
+    for state in TOLD:
+        if not isinstance(state, Running | Retiring | Draining):
+            following = step(state, Outcome(DRAINED, Done(1, END)))
+            assert type(following.state) is type(state)
+            assert following.state.books.drain == END
+    early = step(Opening(BOOKS, TOKEN), Asked(6, Forward(DrainDeployment("ann", end=True)))).state
+    opened = step(early, Outcome(TOKEN, Done(0, SNAPSHOT)))
+    assert Pass(11, DrainDeployment("ann", end=True)) in opened.effects
+
+
+def test_a_host_that_starts_goes_on_with_it() -> None:
+    """By a child that is given no run that hasn't begun, from its first moment on; and says so meanwhile."""
+    opened = step(Opening(BOOKS, TOKEN), Outcome(TOKEN, Done(0, replace(SNAPSHOT, drain=END))))
+    assert isinstance(opened.state, Raising)
+    shown = describe(SETUP, opened.state)
+    assert shown.state == "starting"
+    assert "it goes on being drained, as ann wants it since 2026-11-29T08:00:00.000Z" in shown.reason
+    assert "no run begins" in shown.why.then
 
 
 # --- dispatch ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 from actors.credentials import Barred
 from actors.describing import ExitReason
-from actors.draining import Drain
+from actors.draining import Recycle
 from actors.logic.supervisor_down import down
 from actors.logic.supervisor_effects import Announce
 from actors.logic.supervisor_states import BackingOff, CrashLooping, Down, Held, Opening, Running, Stopped, Unmanned
@@ -106,7 +106,7 @@ def test_since_is_when_it_came_into_its_state_and_until_is_counted_from_there() 
     assert isinstance(ready, Running)
     assert sentence(SETUP, ready).since == "1970-01-01T00:01:01.000Z"
     assert describe(SETUP, ready).since == "1970-01-01T00:01:01.000Z"
-    same = step(ready, Asked(4, Drain("ann", end=True)), now=Now(70_000, 9.0)).state
+    same = step(ready, Asked(4, Recycle("leaks")), now=Now(70_000, 9.0)).state
     assert sentence(SETUP, same).since == "1970-01-01T00:01:10.000Z"
 
 

@@ -10,12 +10,14 @@ from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import existing, plain
 from waypost.host.answers import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
-from waypost.host.errors import NoHost, Unanswered
+from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.host.exits import Exit
-from waypost.host.keeping_errors import CameOtherwise, Forgotten
+from waypost.host.keeping_errors import CameOtherwise, DrainedLater, Forgotten
 
 _SETTLED = frozenset({"running", "held", "stopped", "down"})
 """States in which a deployment stays."""
+_BREAKS = 2
+"""How often a host that is killed breaks off: what it had taken, then what waited to be taken; then nobody listens."""
 
 
 def drain(name: str, data: str | None, *, end: bool) -> Exit:
@@ -28,7 +30,7 @@ def drain(name: str, data: str | None, *, end: bool) -> Exit:
         if said.code not in {"retiring" if end else "draining", "held"}:
             raise  # else it is what was begun before, and this looks on
     try:
-        ended = _follow(client, name, f"waypost drain {name}{' --end' if end else ''}")
+        ended = _follow(client, name, DrainedLater(name, f"waypost drain {name}{' --end' if end else ''}"))
     except KeyboardInterrupt:
         out(f"{name} goes on draining; `waypost drain {name}` shows it again, `waypost resume {name}` ends it")
         return Exit.OK
@@ -45,8 +47,8 @@ def recycle(name: str, reason: str, data: str | None) -> Exit:
     body = msgspec.json.encode({"reason": plain("--reason", reason)})
     begun = client.post(DeploymentRecycling, "deployments", name, "recycle", body=body)
     try:
-        again = f"waypost recycle {name} --reason {shlex.quote(reason)}"
-        ended = _follow(client, name, again, after=begun.generation)
+        alone = Forgotten(name, f"waypost recycle {name} --reason {shlex.quote(reason)}")
+        ended = _follow(client, name, alone, after=begun.generation)
     except KeyboardInterrupt:
         out(f"{name} goes on being recycled")
         return Exit.OK
@@ -56,13 +58,13 @@ def recycle(name: str, reason: str, data: str | None) -> Exit:
     return Exit.OK
 
 
-def _follow(client: Client, name: str, again: str, after: int = -1) -> DeploymentStatus:
+def _follow(client: Client, name: str, alone: HostError, after: int = -1) -> DeploymentStatus:
     """Show each change until the deployment stays as it is, by a generation behind ``after`` where it runs.
 
-    ``again`` is the command that begins it anew. Raises Forgotten, Said, Unanswered.
+    ``alone`` is raised where the host has ended. Raises Said, Unanswered, too.
     """
     said: tuple[str, ...] = ()
-    for status in _changes(client, name, again):
+    for status in _changes(client, name, alone):
         lines = tuple(_lines(status))
         if lines != said:
             out(*lines)
@@ -72,26 +74,25 @@ def _follow(client: Client, name: str, again: str, after: int = -1) -> Deploymen
     raise AssertionError("a deployment never changes no more")
 
 
-def _changes(client: Client, name: str, again: str) -> Iterator[DeploymentStatus]:
+def _changes(client: Client, name: str, alone: HostError) -> Iterator[DeploymentStatus]:
     mark = ""
     for _ in itertools.count():
-        followed = _followed(client, name, again, mark)
+        followed = _followed(client, name, alone, mark)
         if followed.mark != mark:
             mark = followed.mark
             yield followed.status
 
 
-def _followed(client: Client, name: str, again: str, mark: str) -> DeploymentFollowed:
+def _followed(client: Client, name: str, alone: HostError, mark: str, breaks: int = _BREAKS) -> DeploymentFollowed:
     try:
         # The host answers when something has changed, or after a while.
         return client.get(DeploymentFollowed, "deployments", name, known=mark)
     except NoHost:
-        raise Forgotten(name, again) from None
+        raise alone from None
     except Unanswered:
-        try:
-            return client.get(DeploymentFollowed, "deployments", name, known="")
-        except NoHost:
-            raise Forgotten(name, again) from None
+        if not breaks:
+            raise
+        return _followed(client, name, alone, "", breaks - 1)
 
 
 def _lines(status: DeploymentStatus) -> Iterator[str]:

@@ -39,6 +39,9 @@ def sentence_of(situation: Situation) -> Sentence:
         case "held":
             what = "a host, and then somebody to let it go on, as it is held"
             then = f"`waypost resume {name}` lists what would go out, and lets it go on"
+        case "draining":
+            what = f"a host, which goes on draining it ({situation.reason})"
+            then = f"it is held in the end; `waypost resume {name}` calls it off, too"
         case "crash-looping":
             what = f"a host, and then somebody to reset it ({situation.reason})"
             then = f"`waypost reset {name}` lets it have a process again, when the reason is mended"

@@ -63,6 +63,19 @@ class Forgotten(HostError):
         self.name = name
 
 
+class DrainedLater(HostError):
+    """The host ended while somebody looked on at a drain, which the next one goes on with."""
+
+    code = "no-host"
+
+    def __init__(self, name: str, command: str) -> None:
+        super().__init__(
+            f"{name}: the host has ended; that {name} is to be drained is recorded, and the next host goes on with it",
+            hint=f"`waypost run`, then look on: `{command}`",
+        )
+        self.name = name
+
+
 class NotConfirmed(HostError):
     """Nobody has said that it may go on."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pykka
 
 from actors.describing import Changed, Description
-from actors.draining import Drain, Recycle
+from actors.draining import Recycle
 from actors.messages import Begun, Describe, Forward
 from substrate.messages import (
     Accepted,
@@ -20,6 +20,7 @@ from substrate.messages import (
     Cancel,
     CancelTaken,
     Done,
+    DrainDeployment,
     Kept,
     LogPage,
     Operation,
@@ -246,26 +247,23 @@ class Live:
 
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
         """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        known = tuple(each.spec.name for each in self.deployed())
-        if name not in known:
-            raise NoSuchDeployment(name, known)
+        self._known(name)
         self._forward(name, ResumeDeployment(by))
         return DeploymentResumed(deployment=name, by=by)
 
     def reset_deployment(self, name: str, by: str) -> DeploymentReset:
         """Let a crash-looping deployment have a child again. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        known = tuple(each.spec.name for each in self.deployed())
-        if name not in known:
-            raise NoSuchDeployment(name, known)
+        self._known(name)
         self._forward(name, ResetDeployment(by))
         return DeploymentReset(deployment=name, by=by)
 
     def drain_deployment(self, name: str, by: str, *, end: bool) -> DeploymentDraining:
-        """Let what executes come to rest, or ``end``, then hold it; answered at once.
+        """Let what executes come to rest, or ``end``, then hold it; answered when it is durable that it has begun.
 
         Raises NoSuchDeployment, RefusedByRule, NotNow.
         """
-        self._begun(name, Drain(by, end))
+        self._known(name)
+        self._forward(name, DrainDeployment(by, end))
         return DeploymentDraining(deployment=name, by=by)
 
     def recycle_deployment(self, name: str, reason: str) -> DeploymentRecycling:
@@ -274,9 +272,7 @@ class Live:
 
     def seal(self, name: str) -> SealedNow:
         """Bring all of a deployment onto its branch. Raises NoSuchDeployment, NotNow."""
-        known = tuple(each.spec.name for each in self.deployed())
-        if name not in known:
-            raise NoSuchDeployment(name, known)
+        self._known(name)
         if self._hosted(name).description.state != "dormant":  # whoever sleeps has sealed all of it
             self._forward(name, ReadSealed())
         return SealedNow(deployment=name)
@@ -315,6 +311,11 @@ class Live:
         if found is None:
             raise NoSuchDeployment(name, tuple(each.spec.name for each in deployed))
         return found
+
+    def _known(self, name: str) -> None:
+        known = tuple(each.spec.name for each in self.deployed())
+        if name not in known:
+            raise NoSuchDeployment(name, known)
 
     def _begun(self, name: str, what: Begun) -> Any:
         """What a deployment that runs has begun; one that sleeps is woken, and waited for until it runs."""

@@ -8,7 +8,7 @@ from substrate.errors import BadKey, NoSuchRun, SubstrateError, Unreadable
 from substrate.heads import read_note
 from substrate.keys import PublicKey, SigningKey
 from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
-from substrate.reader import Reader
+from substrate.reader import Facts, Reader
 from substrate.receipt import Claim, Receipt, issue
 from substrate.verify import Expected, by_note, by_receipt, verify
 from waypost.host.answers import DeploymentVerified, Finding, Verified
@@ -66,16 +66,7 @@ class Offline:
             facts = self._reader(name).facts()
         except SubstrateError as failure:
             return Situation(name=name, address="", hosted=False, state="unreadable", reason=failure.message)
-        latch = facts.latch
-        return Situation(
-            name=name,
-            address=facts.address,
-            hosted=False,
-            state="held" if facts.held else "down" if latch else "",
-            reason=latch.detail if latch else "",
-            code=latch.reason if latch and not facts.held else "",
-            since=facts.held_at if facts.held else latch.at if latch else "",
-        )
+        return _resting(name, facts)
 
     def _opened(self, deployment: str) -> Reader:
         path = self._data.repo(deployment)
@@ -87,6 +78,19 @@ class Offline:
     @cached_property
     def _key(self) -> PublicKey:
         return public_key(self._data)
+
+
+def _resting(name: str, facts: Facts) -> Situation:
+    """How a deployment is that nobody runs, as its repository says."""
+    latch, drain = facts.latch, facts.drain
+    state = reason = code = since = ""
+    if facts.held:
+        state, since = "held", facts.held_at
+    elif latch:
+        state, reason, code, since = "down", latch.detail, latch.reason, latch.at
+    elif drain:
+        state, reason, since = "draining", f"as {drain.by} wants it", drain.at
+    return Situation(name=name, address=facts.address, hosted=False, state=state, reason=reason, code=code, since=since)
 
 
 def public_key(data: DataDir) -> PublicKey:

@@ -17,6 +17,7 @@ from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, complet
 from waypost.testing.corrupted_schedules import SCHEDULES, UNSEEN
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
+    DRAIN,
     LATCH,
     added,
     after_the_end,
@@ -304,6 +305,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
         "latch",
         lambda w: Bad(puts=w.counts(latch=LATCH, generation=w.state.generation + 1)),
     ),
+    Corruption("drained, and held", "drain", lambda w: Bad(puts=w.counts(held="drain", drain=DRAIN))),
     Corruption("another repository id", "format", lambda _: reformatted(repository="another")),
     Corruption("an epoch without its record", "record", lambda _: reformatted(epoch=2)),
     Corruption("another deployment", "format", lambda _: reformatted(deployment="other")),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from actors.credentials import DeliverCredentials, DeliverSources
-from actors.draining import Drain, Recycle
+from actors.draining import Recycle
 from actors.errors import ActorsError
 from actors.logic.supervisor_effects import Pass
 from actors.logic.supervisor_states import Ending
@@ -16,6 +16,7 @@ from actors.messages import Describe, Forward, Start, Stop
 from substrate.messages import (
     BeginGeneration,
     Done,
+    DrainDeployment,
     HoldDeployment,
     LatchDeployment,
     ReadLive,
@@ -41,8 +42,7 @@ PUBLIC: dict[str, Any] = {
     "Stop": Asked(_TOKEN, Stop()),
     "Stop, patiently": Asked(_TOKEN, Stop(20.0)),
     "recycle": Asked(_TOKEN, Recycle("leaks")),
-    "drain": Asked(_TOKEN, Drain("ann")),
-    "drain, to the end": Asked(_TOKEN, Drain("ann", end=True)),
+    "drain": Asked(_TOKEN, Forward(DrainDeployment("ann"))),
     "Describe": Asked(_TOKEN, Describe()),
     "a mail": Asked(_TOKEN, Forward(MAIL)),
     "a question": Asked(_TOKEN, Forward(ReadRuns())),
@@ -69,9 +69,10 @@ _REFUSED = """\
 
 | asked | precondition | refused with |
 |---|---|---|
-| resume DEPLOYMENT | it is held | `not-held` |
+| resume DEPLOYMENT | it is held, or being drained | `not-held` |
 | reset DEPLOYMENT | it is crash-looping | `not-latched` |
-| recycle, drain | it runs, and neither is under way | `not-running`, `recycling`, `draining`, `retiring`, `held` |
+| recycle | it runs, and nothing else is under way | `not-running`, `recycling`, `draining`, `retiring`, `held` |
+| drain DEPLOYMENT | it isn't held, crash-looping or being drained | `held`, `latched`, `draining`, `retiring` |
 | a child's generation | it isn't crash-looping | `latched` |
 | credentials, sources | it has a process that listens, or may have one without somebody's doing | `no-child` |
 | anything for a deployment that isn't there | | `no-such-deployment` |

@@ -17,6 +17,7 @@ from waypost.model.queue import Outgoing, encode
 from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, started
 from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, call, message
 
+DRAIN = files.Drain(to="rest", at=STAMP, by="ann")
 LATCH = files.Latch(at=STAMP, detail="3 exits in 2 s")
 
 

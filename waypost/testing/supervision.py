@@ -10,7 +10,6 @@ from actors.describing import ExitReason
 from actors.draining import (
     ChildWeighed,
     Depart,
-    Drain,
     Executing,
     GiveWay,
     Recycle,
@@ -20,7 +19,7 @@ from actors.draining import (
 )
 from actors.exits import ExitCounted
 from actors.logic.supervisor import advance
-from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Retirement, Setup
+from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import Crashes
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import (
@@ -70,7 +69,10 @@ from actors.messages import (
 from ipc.deliveries import CredentialsUpdated, Source, SourcesUpdated
 from substrate.messages import (
     Done,
+    Drain,
+    DrainDeployment,
     Enqueue,
+    GoesOn,
     Latch,
     LiveRuns,
     Outcome,
@@ -196,16 +198,24 @@ UNMANNED = Unmanned(BOOKS, "code-changed", "run it again")
 HELD = Held(BOOKS, "restore")
 LIFTING = Lifting(replace(BOOKS, asked={LIFTED: 6}), "restore", LIFTED)
 RENEWING = Renewing("operator", "leaks")
-RESTING = Resting("ann")
+RESTING = Resting()
+REST = Drain(to="rest", at="2026-11-29T08:00:00.000Z", by="ann")
+END = Drain(to="end", at="2026-11-29T08:00:00.000Z", by="ann")
+TO_REST = replace(BOOKS, drain=REST)
+TO_END = replace(BOOKS, drain=END)
+"""The repository says that it is to come to rest; that it is to be taken out of service."""
 EXECUTING = Executing(RunId("run_3_00112233445566aa"), "step pay", "2026-11-29T08:00:00.000Z")
 DRAINING = Draining(BOOKS, 77, 90.0, RENEWING, TOKEN, (EXECUTING,))
-DRAINING_TO_REST = Draining(BOOKS, 77, 90.0, RESTING)
+DRAINING_TO_REST = Draining(TO_REST, 77, 90.0, RESTING)
 DRAINING_TO_STOP = Draining(BOOKS, 77, 90.0, Leaving((4,)), TOKEN)
 EVICTING_TO_STOP = Evicting(BOOKS, "bad frame", goal=Leaving((4,)))
-COUNTING_TO_REST = Counting(BOOKS, "ended by SIGKILL", 10.0, RESTING)
+COUNTING_TO_REST = Counting(TO_REST, "ended by SIGKILL", 10.0)
+STARTING_TO_END = Starting(TO_END, TOKEN)
+DRAINED = 7
+"""Correlation under which the sample supervisor has passed on a drain, or that it goes on."""
 LEFT = fold.Driven(ledger_of_a_step("check"))
-RETIRING = Retiring(replace(BOOKS, retirement=Retirement("ann")), 77, 90.0, TOKEN)
-SHELVING = Shelving(BOOKS, RESTING, RAISED, WHOLE)
+RETIRING = Retiring(TO_END, 77, 90.0, TOKEN)
+SHELVING = Shelving(TO_REST, RAISED, WHOLE)
 SUPERSEDING = Superseding(BOOKS, RENEWING, RAISED)
 BEREFT = Bereft(BOOKS, RENEWING, RAISED)
 REPLACING = Replacing(BOOKS, RENEWING, Generation(4))
@@ -219,13 +229,19 @@ DORMANT = Dormant(BOOKS, 2_000_000)
 STOPPED = Stopped(BOOKS)
 FAILED = Stopped(BOOKS, "the recycle failed: not ready within 30 s")
 DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
+TOLD = tuple(
+    replace(state, books=replace(state.books, asked={DRAINED: 6}))
+    for state in (RAISING, STARTING, RUNNING, BACKING_OFF, DRAINING, DRAINING_TO_REST, RETIRING, SUCCEEDING)
+)
+"""An operator has asked for a drain, or for its end, and the repository hasn't answered."""
 
 OPEN = (
     *(RAISING, STARTING, RUNNING, EVICTING, EVICTING_COUNTED, DISMISSING, COUNTING, BRINK, BACKING_OFF),
     *(BACKING_OFF_RAISING, BACKING_OFF_RAISED),
     *(DRAINING, DRAINING_TO_REST, DRAINING_TO_STOP, EVICTING_TO_STOP, COUNTING_TO_REST, SHELVING),
-    *(RETIRING, SUPERSEDING, BEREFT, REPLACING, SUCCEEDING),
+    *(RETIRING, SUPERSEDING, BEREFT, REPLACING, SUCCEEDING, STARTING_TO_END),
     *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING, LOOKING, DOZING, LETTING_GO),
+    *TOLD,
 )
 """States in which the repository is open."""
 STATES = (
@@ -251,14 +267,15 @@ MESSAGES: dict[str, Any] = {
     "Asked Stop": Asked(8, Stop()),
     "Asked Stop, patiently": Asked(8, Stop(20.0)),
     "Asked Recycle": Asked(6, Recycle("leaks")),
-    "Asked Drain": Asked(6, Drain("ann")),
-    "Asked Drain, to the end": Asked(6, Drain("ann", end=True)),
+    "Asked Drain": Asked(6, Forward(DrainDeployment("ann"))),
     "Asked Describe": Asked(7, Describe()),
     "Asked Forward": Asked(9, Forward(MAIL)),
     "Forward": Forward(MAIL),
     "opened": Outcome(TOKEN, Done(0, SNAPSHOT)),
     "opened, held": Outcome(TOKEN, Done(0, replace(SNAPSHOT, held="restore"))),
     "opened, latched": Outcome(TOKEN, Done(0, replace(SNAPSHOT, latch=LATCHED))),
+    "opened, to rest": Outcome(TOKEN, Done(0, replace(SNAPSHOT, drain=REST))),
+    "opened, to end": Outcome(TOKEN, Done(0, replace(SNAPSHOT, drain=END))),
     "opening refused": Outcome(TOKEN, Refused("damaged", "flush 7 is missing")),
     "opening withheld": Outcome(TOKEN, Withheld("no space")),
     "resume": Asked(5, Forward(ResumeDeployment("ann"))),
@@ -282,6 +299,10 @@ MESSAGES: dict[str, Any] = {
     "weighed": ChildWeighed(Generation(3), 2**30),
     "lifted": Outcome(LIFTED, Done(1, None)),
     "lifting withheld": Outcome(LIFTED, Withheld("no space")),
+    "told to rest": Outcome(DRAINED, Done(1, REST)),
+    "told to end": Outcome(DRAINED, Done(1, END)),
+    "told to go on": Outcome(DRAINED, Done(1, GoesOn("draining"))),
+    "holding refused": Outcome(RAISED, Refused("not-draining", "an operator lets it go on")),
     "raised": Outcome(RAISED, Done(1, Generation(4))),
     "raising refused": Outcome(RAISED, Refused("x", "no")),
     "raising withheld": Outcome(RAISED, Withheld("no space")),

@@ -1,0 +1,112 @@
+"""A host is killed while it drains: the next one goes on with that, and says so; what had begun is not lost."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from waypost.host.exits import Exit
+from waypost.testing.background import Background
+from waypost.testing.host_process import HostProcess
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torture]
+
+ADDRESS = "slow@example.com"
+MakeHost = Callable[..., AbstractContextManager[HostProcess]]
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    """Where the bodies write, and where their gates are."""
+    books = tmp_path / "books"
+    books.mkdir()
+    for gate in ("north", "south"):
+        os.mkfifo(books / gate)
+    return books
+
+
+@pytest.fixture
+def host(tmp_path: Path, flows: Path, books: Path, unmeasured: None) -> Iterator[MakeHost]:
+    """Makes a host on one data directory; what still runs at the end is killed."""
+    made: list[HostProcess] = []
+
+    @contextmanager
+    def make(ready: str = " is running") -> Iterator[HostProcess]:
+        flow, env = flows / "takes_its_time.py", {"BOOKS": str(books)}
+        made.append(HostProcess(flow, data=tmp_path / "data", env=env, options=("--isolation", "none")))
+        made[-1].start(ready=ready)
+        yield made[-1]
+        made[-1].kill()
+
+    yield make
+    for each in made:
+        try:
+            each.kill()
+        except AssertionError:
+            continue
+
+
+def mail(number: int, text: str, *, to: int | None = None) -> bytes:
+    thread = "" if to is None else f"In-Reply-To: <m{to}@x>\r\n"
+    return f"Message-ID: <m{number}@x>\r\nFrom: ann@example.com\r\n{thread}\r\n{text}\r\n".encode()
+
+
+def killed_while_it_drains(one: HostProcess, *options: str) -> str:
+    """A run executes, a drain has begun, the host is killed; the run."""
+    run = one.send(ADDRESS, mail(1, "north"))
+    one.wait_for("step work begins")
+    with Background("drain", "slow", *options, data=one.data, together=True) as looking:
+        looking.wait_for("slow is draining")
+        one.kill()
+        looking.wait_for("slow: the host has ended; that slow is to be drained is recorded")
+        assert "waypost drain slow" in looking.wait_for("waypost run")
+        assert looking.wait() == Exit.NO_HOST
+    return run
+
+
+def test_a_host_that_starts_holds_what_was_to_rest(host: MakeHost) -> None:
+    """Nothing executes any more; the step is run again when somebody says so, and not before."""
+    with host() as one:
+        run = killed_while_it_drains(one)
+        offline = one.verb("why", "slow").stdout
+    assert "which goes on draining it" in offline
+    assert "draining" in offline
+    with host(ready="slow is held") as after:
+        assert "held" in after.verb("why", "slow").stdout
+        assert after.verb("resume", "slow", "--yes").returncode == 0
+        after.wait_for(run[:10], "resumed in generation 2")
+    assert "unexpected" not in after.verb("show", run).stdout
+
+
+def test_a_host_that_starts_goes_on_to_the_end(host: MakeHost, books: Path) -> None:
+    """What has begun goes on, with its mail; what comes stays queued; when all have ended, it is held."""
+    with host() as one:
+        run = killed_while_it_drains(one, "--end")
+    with host(ready="slow is draining") as after:
+        new = after.send(ADDRESS, mail(2, "south"))
+        assert "every run to end" in after.verb("why", "slow").stdout
+        assert "draining" in after.verb("top", "--once").stdout
+        with Background("drain", "slow", "--end", data=after.data, together=True) as looking:
+            looking.wait_for(run)
+            (books / "north").write_bytes(b"")
+            after.wait_for(run[:10], "waits for the next mail")
+            after.send(ADDRESS, mail(3, "thanks", to=1))
+            looking.wait_for("slow is drained and held")
+            assert looking.wait() == 0
+        states = {line.split()[0]: line.split()[2] for line in after.verb("runs").stdout.splitlines() if "run_" in line}
+        assert (states[run], states[new]) == ("completed", "queued")
+
+
+def test_a_drain_that_a_killed_host_has_left_behind_is_called_off_by_resume(host: MakeHost, books: Path) -> None:
+    """The same verb, under whatever host."""
+    with host() as one:
+        run = killed_while_it_drains(one, "--end")
+    with host(ready="slow is draining") as after:
+        new = after.send(ADDRESS, mail(2, "south"))
+        assert after.verb("resume", "slow").returncode == 0
+        (books / "north").write_bytes(b"")
+        after.wait_for(run[:10], "waits for the next mail")
+        after.wait_for(new[:10], "step work begins")
+        (books / "south").write_bytes(b"")
