@@ -34,6 +34,9 @@ from waypost.model.limits import DEFAULT, Limits
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 """As ``signal.signal`` has it."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_OURS = frozenset({"actors", "ipc", "substrate", "waypost"})
+LOG_LINE = "waypost: %(whose)s%(message)s"
+"""A line of the host's log, as ``warnings`` has it."""
 _NO_THREAD = "start new thread"
 """In what Python raises where the system has none to give: it has no type of its own."""
 _GIVEN_UP = b"\0"
@@ -56,7 +59,7 @@ def run(
     hide()
     # Whoever started this may ignore it, and then the kernel tells nobody how a child ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    logging.basicConfig(level=logging.WARNING, format="waypost: %(name)s: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.WARNING, format=LOG_LINE, handlers=[warnings()])
     measured = None if metrics is None else metrics_place(metrics)
     place = for_host(data, Path(files[0])) if files else existing(data).path
     for each in (*files, str(place)):
@@ -108,6 +111,18 @@ def _described(files: tuple[Path, ...], place: Path, isolation: Isolation) -> tu
     if files:
         return describe_all(files, timeout=deadline, environment=environment, data=place, isolation=isolation)
     return deployed_here(DataDir(place), timeout=deadline, environment=environment, isolation=isolation)
+
+
+def warnings() -> logging.Handler:
+    """Where the host's log goes; a line of a library's has its name, as it may say anything."""
+
+    def whose(record: logging.LogRecord) -> bool:
+        record.whose = "" if record.name.partition(".")[0] in _OURS else f"{record.name}: "
+        return True
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(whose)
+    return handler
 
 
 def say(at: str, text: str) -> None:
