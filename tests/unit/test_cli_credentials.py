@@ -62,6 +62,7 @@ def test_what_is_listed_is_shown_and_tried_without_a_host(data: Path, monkeypatc
     (data / "db").chmod(0o644)
     tried = verb("credentials", "check", data=data)
     assert (tried.status, "db is open to others: chmod 600 it" in tried.out) == (Exit.OK, True)
+    assert "tried: credentials.toml as it is now" in tried.err
     assert "hunter" not in shown.out + tried.out
 
 

@@ -13,10 +13,14 @@ from waypost.cli.reading import either, give
 from waypost.host.credential_answers import CredentialShown, CredentialsReloaded, CredentialsShown
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.datadir import DataDir
+from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
 
 HEADINGS = ("handle", "from", "state", "since", "used by", "for", "why")
 _BECAME = {"kept": "kept for its next process", "refused": "not delivered"}
+_HOST = "tried: what the host has loaded; `waypost credentials reload` loads credentials.toml as it is now"
+_FILE = "tried: credentials.toml as it is now, in this shell's environment"
+"""What was looked at, which may be another thing than whoever asks has just written."""
 SOURCES = ("source", "provider", "model", "credential", "base url", "for")
 
 
@@ -38,10 +42,13 @@ def handles(where: DataDir) -> frozenset[str]:
 
 def check(data: str | None, *, as_json: bool) -> Exit:
     """``waypost credentials check``."""
-    answer = either(
-        existing(data), lambda client: client.post(CredentialsShown, "credentials", "check"), _offline_check
-    )
+    where = existing(data)
+    try:
+        answer, tried = Client(where.socket).post(CredentialsShown, "credentials", "check"), _HOST
+    except NoHost:
+        answer, tried = _offline_check(where), _FILE
     give(answer, _table(answer.credentials), as_json=as_json)
+    err(tried)
     return Exit.OK if all(each.state == "ok" for each in answer.credentials) else Exit.REFUSED
 
 
