@@ -157,6 +157,7 @@ def test_grants_hold_for_a_real_host_from_the_first_mail_to_a_revoke_in_between(
     assert verb("grants", "show", "expenses", data=data).status == 2
     granted = verb("deploy", str(file), "--grant", data=data)
     assert (granted.status, "fails" in granted.out) == (0, False)
+    assert "expenses: step size is granted secret github" in granted.out
     assert verb("grants", "show", "expenses", data=data).status == 0
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
 

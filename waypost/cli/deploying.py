@@ -33,8 +33,7 @@ def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool =
     except NoHost:
         done = _alone(Path(place), where)
         after = f"next: `waypost run --data {where}` runs what is deployed there"
-    if grant:
-        granting.give_asked(DataDir(where), done.deployment)
+    given = granting.give_asked(DataDir(where), done.deployment) if grant else ()
     if as_json:
         out(msgspec.json.encode(done).decode())
         return Exit.OK
@@ -44,6 +43,7 @@ def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool =
         f"{count:,} {'file' if count == 1 else 'files'}, {done.size:,} bytes",
         *(f"    {harmless(path)}" for path in done.files[:_LISTED]),
         *([f"    … {count - _LISTED:,} more"] if count > _LISTED else []),
+        *(f"    {granting.told(each)}" for each in given),
         *_introduced(DataDir(where), done.deployment),
         after,
     )

@@ -73,7 +73,7 @@ def change(  # noqa: PLR0913 - an option each
         )
         done = (_changed(where, name, wanted),)
     for each in done:
-        out(msgspec.json.encode(each).decode() if as_json else _told(each))
+        out(msgspec.json.encode(each).decode() if as_json else told(each))
     if not done and not as_json:
         out(f"{name}: nothing more is asked for than is granted")
     err(*(_unlisted(where, named.secrets) if give_more else lacking(read(where, name))))
@@ -155,7 +155,8 @@ def _changed(where: DataDir, name: str, wanted: GrantsWanted) -> GrantsSet:
         return change_alone(where, name, wanted)
 
 
-def _told(done: GrantsSet) -> str:
+def told(done: GrantsSet) -> str:
+    """What a step is granted now, in a line."""
     who = "the run" if done.step == RUN else f"step {done.step}"
     return f"{done.deployment}: {harmless(who)} is granted {_worded(done.step, done.grants)}"
 
