@@ -15,6 +15,8 @@ from waypost.model.ids import RunId, message_key, run_ordinal
 
 Runs = Literal["thread", "message", "deployment"]
 Standing = Literal["absent", "live", "ended"]
+_NAMING = frozenset({ev.RunStarted, ev.SignalReceived, ev.MailQueued})
+"""Events that may name a message. By type, as most events are of none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ def route(runs: Runs, candidates: Iterable[bytes], threads: Threads, standing: C
 
 def key_of(event: ev.AnyEvent) -> str | None:
     """The key of the message that belongs to a run by this event of it, in or out."""
+    if type(event) not in _NAMING:
+        return None
     match event:
         case ev.RunStarted():
             return mailed_key(event.mail)

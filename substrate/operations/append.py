@@ -22,9 +22,9 @@ from waypost.model.event_parts import LATEST, SNAPSHOT
 from waypost.model.ids import CallId, RunId, is_call_id, message_key
 
 _SHOWN = 3
-_TIMED = (ev.TimerSet, ev.SignalAwaited)
-_LIMITED = (ev.TimerSet, ev.TimerCancelled, ev.SignalAwaited, ev.RunResumed)
-"""What has fields that not everything may be said in."""
+_TIMED = frozenset({ev.TimerSet, ev.SignalAwaited})
+_LIMITED = frozenset({ev.TimerSet, ev.TimerCancelled, ev.SignalAwaited, ev.RunResumed})
+"""What has fields that not everything may be said in. By type, as most events are of none of these."""
 
 
 def append(view: View, operation: Append, context: Context) -> Decided:
@@ -90,7 +90,7 @@ def extend(
     state, seq, prev, at = before.run, before.seq, before.prev, context.at
     recorded: list[Recorded] = []
     for proposed in events:
-        timed = _timed(proposed, context) if isinstance(proposed, _TIMED) else proposed
+        timed = _timed(proposed, context) if type(proposed) in _TIMED else proposed
         event, raw = ev.stored(timed, seq=seq + 1, at=at, prev=prev)
         if len(raw) > context.limits.event:
             return Refused(
@@ -123,7 +123,7 @@ def _described(event: ev.AnyEvent, steps: Mapping[CallId, fold.OpenStep]) -> str
     if call is None:
         return ev.kind(event)
     open_step = steps.get(call)
-    step = event.step if isinstance(event, ev.StepStarted) else open_step.step if open_step is not None else ""
+    step = event.step if type(event) is ev.StepStarted else open_step.step if open_step is not None else ""
     return f"{ev.kind(event)} {plain(step)} {call}" if step else f"{ev.kind(event)} {call}"
 
 
@@ -137,15 +137,13 @@ def child_may_write(view: View, by: Principal, before: Known) -> Refused | None:
     refused = fence(view, by.generation)
     if refused is not None:
         return refused
-    match before.run:
-        case fold.Absent():
-            return Refused("not-given", "there is no such run")
-        case fold.Ended():
-            return Refused("terminal", f"the run has {before.run.outcome}")
-        case _ if before.run.ledger.generation != by.generation:
-            return Refused("not-given", f"generation {by.generation} wasn't given this run")
-        case _:
-            return None
+    ledger = fold.ledger(before.run)
+    if ledger is not None:
+        given = ledger.generation == by.generation
+        return None if given else Refused("not-given", f"generation {by.generation} wasn't given this run")
+    if isinstance(before.run, fold.Ended):
+        return Refused("terminal", f"the run has {before.run.outcome}")
+    return Refused("not-given", "there is no such run")
 
 
 def _acceptable(view: View, operation: Append, event: ev.AnyEvent, context: Context) -> Refused | None:
@@ -158,14 +156,11 @@ def _acceptable(view: View, operation: Append, event: ev.AnyEvent, context: Cont
     call = ev.call_of(event)
     if call is not None and not is_call_id(call):
         return Refused("call", f"{call[:80]!r} is not a call identity such as r1#2")
-    return _fields(view, operation, event, context) if isinstance(event, _LIMITED) else None
+    return _fields(view, operation, event, context) if type(event) in _LIMITED else None
 
 
 def _fields(  # noqa: PLR0911 - a table
-    view: View,
-    operation: Append,
-    event: ev.TimerSet | ev.TimerCancelled | ev.SignalAwaited | ev.RunResumed,
-    context: Context,
+    view: View, operation: Append, event: ev.AnyEvent, context: Context
 ) -> Refused | None:
     call = ev.call_of(event)
     match event:
@@ -208,7 +203,7 @@ def _within_quotas(after: Known, context: Context) -> Refused | None:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _timed(event: ev.TimerSet | ev.SignalAwaited, context: Context) -> ev.TimerSet | ev.SignalAwaited:
+def _timed(event: ev.AnyEvent, context: Context) -> ev.AnyEvent:
     """The event with its absolute time, where it has one: now and the duration that was asked for."""
     match event:
         case ev.TimerSet():

@@ -74,18 +74,19 @@ class Ended(msgspec.Struct, frozen=True):
 
 Live: TypeAlias = Driven | Parked | Paused
 Run: TypeAlias = Absent | Live | Ended
-_WITHOUT = (Absent, Ended)
+_TURNS = frozenset({*ev.TERMINAL, ev.RunPaused})
+"""Kinds that end a run or pause it. By type: to ask an event for one class after the other is half of a fold."""
 
 
 def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Live | Ended:
     """The state after ``event``, whose ``seq`` must be set. Raises Illegal; the state it was given stays good."""
     match run:
-        case Driven() | Parked() | Paused():
-            if event.seq != run.ledger.seq + 1:
-                raise Illegal("sequence", event, f"seq {run.ledger.seq + 1} comes next")
-            if isinstance(run, Paused):
-                return _while_paused(run, event)
+        case Driven() | Parked():
+            _expect_next(run.ledger, event)
             return _settle(run.ledger, event)
+        case Paused():
+            _expect_next(run.ledger, event)
+            return _while_paused(run, event)
         case Absent():
             return _begin(event, run_id)
         case Ended():
@@ -96,7 +97,8 @@ def evolve(run: Run, event: ev.AnyEvent, *, run_id: RunId) -> Live | Ended:
 
 def ledger(run: Run) -> Ledger | None:
     """The ledger of a live run; None when it is absent or ended."""
-    return None if isinstance(run, _WITHOUT) else run.ledger
+    found: Ledger | None = getattr(run, "ledger", None)  # as each live state has one, and no other
+    return found
 
 
 def outcome(event: ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> str:
@@ -166,18 +168,31 @@ def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
     return after if isinstance(after, Ended) else _copy(run, ledger=after.ledger)
 
 
+def _expect_next(now: Ledger, event: ev.AnyEvent) -> None:
+    if event.seq != now.seq + 1:
+        raise Illegal("sequence", event, f"seq {now.seq + 1} comes next")
+
+
 def _settle(before: Ledger, event: ev.AnyEvent) -> Driven | Parked | Paused | Ended:
+    if type(event) in _TURNS:
+        return _turn(before, event)
+    after = _numbered(before, event)  # type: ignore[arg-type]  # it is none of TERMINAL
+    if not parked(after):
+        return Driven(after)
+    return Parked(_copy(after, attempts=0) if after.attempts else after)  # it came through: exits count anew
+
+
+def _turn(before: Ledger, event: ev.AnyEvent) -> Paused | Ended:
     if isinstance(event, ev.TERMINAL):
         if isinstance(event, ev.RunCancelled):
             expect(before.cancel is not None, "not-cancelled", event, "nobody has asked for the run's end")
         else:  # of the two that race, the one that was recorded first has won
             expect(before.cancel is None, "cancelling", event, "the run is being cancelled")
         return Ended(before.run, event.seq, outcome(event), before.started, before.unsent, before.sent, before.received)
+    assert isinstance(event, ev.RunPaused), event
+    return Paused(_numbered(before, event), event.code, event.detail)
+
+
+def _numbered(before: Ledger, event: ev.Ongoing) -> Ledger:
     after = apply(before, event)
-    if after.seq != event.seq:
-        after = _copy(after, seq=event.seq)
-    if isinstance(event, ev.RunPaused):
-        return Paused(after, event.code, event.detail)
-    if not parked(after):
-        return Driven(after)
-    return Parked(_copy(after, attempts=0) if after.attempts else after)  # it came through: exits count anew
+    return after if after.seq == event.seq else _copy(after, seq=event.seq)
