@@ -7,7 +7,7 @@ special to git or to a file system, an identity with a newline) is refused befor
 import enum
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha1
 
@@ -22,8 +22,16 @@ class Kind(enum.IntEnum):
     BLOB = 3
 
 
+_SIZES = 4096
+"""How many sizes of each kind are remembered with what they begin with: making that costs as much as the hash."""
+
+
+def _heads(form: bytes) -> Callable[[int], bytes]:
+    return functools.lru_cache(maxsize=_SIZES)(lambda size: form % size)
+
+
 # A tuple, because hashing a member of an enum costs more than hashing a small object does.
-_HEAD = (b"", b"commit %d\0%b", b"tree %d\0%b", b"blob %d\0%b")
+_HEAD = (_heads(b"%d"), _heads(b"commit %d\0"), _heads(b"tree %d\0"), _heads(b"blob %d\0"))
 _LARGE = 64 * 1024
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
@@ -44,11 +52,13 @@ _DIRECTORIES = 1024
 def object_id(kind: Kind, data: bytes) -> bytes:
     """The id of an object: 20 raw bytes."""
     # SHA-1 is git's object model; what must not rest on it has the flush hash (storage §2).
-    if len(data) > _LARGE:  # one more copy of it would hold up every other thread
-        head = sha1(_HEAD[kind] % (len(data), b""), usedforsecurity=False)
-        head.update(data)
-        return head.digest()
-    return sha1(_HEAD[kind] % (len(data), data), usedforsecurity=False).digest()
+    size = len(data)
+    head = _HEAD[kind](size)
+    if size > _LARGE:  # one more copy of it would hold up every other thread
+        digest = sha1(head, usedforsecurity=False)
+        digest.update(data)
+        return digest.digest()
+    return sha1(head + data, usedforsecurity=False).digest()
 
 
 def check_path(path: str) -> None:

@@ -25,6 +25,8 @@ TRAILER = 20
 
 _STORED = struct.Struct("<BBBHH").pack
 _BIG = struct.Struct(">I").pack
+_join = b"".join
+"""Of a few pieces it takes half of what a formatting does; this is done for every object that is written."""
 _LARGE = 1024 * 1024
 _STORED_LIMIT = 0xFFFF
 _COPY_LIMIT = 0xFFFFFF
@@ -103,8 +105,7 @@ def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
     size = len(data)
     if not compress and size <= _STORED_LIMIT:
-        # One formatting for all of it, as this is done for every object that is written.
-        return b"%b%b%b" % (_before_stored(kind << 4, size), data, _BIG(adler32(data)))
+        return _join((_before_stored(kind << 4, size), data, _BIG(adler32(data))))
     head = entry_head(kind << 4, size)
     return head + _compressed(data) if compress else b"".join((head, *_pieces(data)))
 
@@ -119,8 +120,8 @@ def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
         return entry_head(OFS_DELTA << 4, len(change)) + distance(back) + stored(change)
     # One line was added or replaced: all but that line, the distance and the checksum was made before.
     head, block, begin, end = _template(was, size, before, after)
-    change = b"%b%b%b" % (begin, middle, end)
-    return b"%b%b%b%b%b" % (head, distance(back), block, change, _BIG(adler32(change)))
+    change = _join((begin, middle, end))
+    return _join((head, distance(back), block, change, _BIG(adler32(change))))
 
 
 @functools.lru_cache(maxsize=_SIZES)
