@@ -21,11 +21,12 @@ class Now(msgspec.Struct, frozen=True):
 
 
 _STAMP = len("2026-11-29T08:00:00.000Z")
+_MILLISECONDS = tuple(f".{part:03d}Z" for part in range(1000))
 
 
 def stamp(wall: int) -> str:
     """ISO 8601 in UTC with milliseconds, the one form that events carry: ``2026-11-29T08:00:00.000Z``."""
-    return f"{_second(wall // 1000)}.{wall % 1000:03d}Z"
+    return _second(wall // 1000) + _MILLISECONDS[wall % 1000]
 
 
 @functools.lru_cache(maxsize=16)
