@@ -34,6 +34,7 @@ from substrate.messages import (
     FoldAway,
     Idle,
     Merge,
+    Question,
     Queued,
     ReadRest,
     ReadSealed,
@@ -66,6 +67,8 @@ _COMMITTED = Stage.COMMITTED
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
 _SETTLE = Again(Settle())
+_QUESTIONS = frozenset({*READING, ReadRest, ReadSealed})
+"""By type: to ask an operation for one of these after the other takes as long as to encode its event."""
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -134,24 +137,17 @@ class Writer:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def submit(self, submit: Submit, to: To, now: Now) -> Iterator[Effect]:  # noqa: C901 - one arm for each way
+    def submit(self, submit: Submit, to: To, now: Now) -> Iterator[Effect]:
         """Carry out one operation or question and answer it at its stage."""
         what = submit.what
         result: Result
-        if isinstance(what, READING):
-            value = told(self._index, what)
-            result = value if isinstance(value, Refused) else Done(self._position, value)
-        elif isinstance(what, ReadRest):
-            found = rest(self._index, position=self._position, quiet=self._store.quiet, now=now.wall)
-            result = Done(self._position, found)
-        elif isinstance(what, ReadSealed):
-            yield from self.seal(now)
-            result = Done(self._position)
+        if type(what) in _QUESTIONS:
+            result = yield from self._asked(what, now)  # type: ignore[arg-type]  # it is a question
         elif self._room < self._enough and (reason := withholds(what, self._room, self._limits)) is not None:
             yield from self._short_of_space(reason)
             result = Withheld(reason)
         else:
-            verdict = decided(self._index, what, self._context(now))
+            verdict = decided(self._index, what, self._context(now))  # type: ignore[arg-type]  # it is no question
             match verdict:
                 case Change():
                     broken = yield from self._commit(verdict, now)
@@ -330,6 +326,18 @@ class Writer:
         )
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _asked(self, what: Question, now: Now) -> Generator[Effect, None, Result]:
+        match what:
+            case ReadRest():
+                found = rest(self._index, position=self._position, quiet=self._store.quiet, now=now.wall)
+                return Done(self._position, found)
+            case ReadSealed():
+                yield from self.seal(now)
+                return Done(self._position)
+            case _:
+                value = told(self._index, what)
+                return value if isinstance(value, Refused) else Done(self._position, value)
 
     def _leave(self, run: RunId) -> Iterator[Effect]:
         del self._index.finished[run]
