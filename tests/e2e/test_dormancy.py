@@ -91,7 +91,10 @@ def test_operators_verbs_wake_it_and_questions_do_not(host: MakeHost, flows: Pat
         assert one.verb("cancel", run, "--reason", "enough").returncode == 0
         one.wait_for("cancelled")
         one.wait_for("is dormant")
-        assert one.verb("drain", "sleeper").returncode == 0
+        drained = one.verb("drain", "sleeper")
+        assert drained.returncode == 0
+        assert "starting" not in drained.stdout, "nobody has asked how it is woken for that"
+        assert drained.stdout.count(" held") == 1, drained.stdout
         one.wait_for("is held")
     woken = [line for line in one.said if line.endswith("is starting")]
     assert len(woken) <= 6, "a question has woken it"

@@ -15,7 +15,9 @@ from waypost.host.exits import Exit
 from waypost.host.keeping_errors import CameOtherwise, DrainedLater, Forgotten
 
 _SETTLED = frozenset({"running", "held", "stopped", "down"})
-"""States in which a deployment stays."""
+"""States in which a deployment stays; whoever has begun it says that it is so far."""
+_UNSAID = frozenset({"idle", "dormant", "waking", "starting", "running", "dozing"})
+"""States that one is in before what was begun begins, as one that slept is woken for it."""
 _BREAKS = 2
 """How often a host that is killed breaks off: what it had taken, then what waited to be taken; then nobody listens."""
 
@@ -65,12 +67,12 @@ def _follow(client: Client, name: str, alone: HostError, after: int = -1) -> Dep
     """
     said: tuple[str, ...] = ()
     for status in _changes(client, name, alone):
-        lines = tuple(_lines(status))
+        if status.state in _SETTLED and (status.state != "running" or status.generation > after):
+            return status
+        lines = () if status.state in _UNSAID else tuple(_lines(status))
         if lines != said:
             out(*lines)
         said = lines
-        if status.state in _SETTLED and (status.state != "running" or status.generation > after):
-            return status
     raise AssertionError("a deployment never changes no more")
 
 
