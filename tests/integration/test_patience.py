@@ -6,6 +6,7 @@ import os
 import select
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from waypost.cli.client import Client
 from waypost.host.answers import Problem
 from waypost.host.api import problem_of
 from waypost.host.audience import SEATS, Audience
@@ -52,17 +54,17 @@ def test_who_loses_a_place(*, owing: bool, heard: bool, unsent: int, before: int
 class Stage:
     """An API's socket in front of a small application: ``children`` are refused, ``seats`` may follow."""
 
-    def __init__(self, path: Path, patience: float = 30.0) -> None:
+    def __init__(self, path: Path, patience: float = 30.0, room: int = 2) -> None:
         self.path = path
         self.children: tuple[int, ...] = ()
         self._over = asyncio.Event()
         self._audience = Audience(2)
         routes = [Route("/ask", self._ask), Route("/long", self._long), Route("/follow", self._follow)]
-        routes.append(Route("/end", self._end))
+        routes += [Route("/end", self._end), Route("/wait", self._wait), Route("/v1/ask", self._ask)]
         app = Starlette(routes=routes, exception_handlers={WaypostError: _refused})
         self._open = ExitStack()
-        server = ApiServer(bind(path), app, lambda: self.children, patience=patience).start()
-        self._open.callback(server.stop)
+        self._server = ApiServer(bind(path), app, lambda: self.children, patience=patience, room=room).start()
+        self._open.callback(self._server.stop)
 
     def connect(self, *sent: bytes) -> socket.socket:
         """A connection, and what is said on it at once."""
@@ -80,6 +82,10 @@ class Stage:
         connection.request("GET", path)
         return connection.getresponse()
 
+    def stop(self) -> None:
+        """End the server; who is connected stays so."""
+        self._server.stop()
+
     def close(self) -> None:
         """End all of it."""
         self._open.close()
@@ -92,6 +98,10 @@ class Stage:
 
     async def _follow(self, _request: Request) -> Response:
         return self._audience.told(self._lines())
+
+    async def _wait(self, _request: Request) -> Response:
+        await self._over.wait()
+        return PlainTextResponse("at last")
 
     async def _end(self, _request: Request) -> Response:
         self._over.set()
@@ -113,8 +123,8 @@ def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """Makes one, and ends it."""
     with ExitStack() as made:
 
-        def make(patience: float = 30.0) -> Stage:
-            one = Stage(tmp_path / "host.sock", patience)
+        def make(patience: float = 30.0, room: int = 2) -> Stage:
+            one = Stage(tmp_path / "host.sock", patience, room)
             made.callback(one.close)
             return one
 
@@ -170,14 +180,57 @@ def test_whoever_is_refused_takes_nobodys_place(stage: Callable[..., Stage]) -> 
     assert strangers
 
 
-def test_one_more_than_there_is_room_for_is_told_so(stage: Callable[..., Stage]) -> None:
-    """And not kept waiting without a word."""
+def test_who_finds_no_place_waits_for_one_and_one_too_many_is_told_to_come_again(stage: Callable[..., Stage]) -> None:
+    """First come, first served, and a row that has an end; nothing was read, so it may be asked once more."""
     host = stage()
     guests = [host.connect() for _ in range(AT_ONCE)]
+    first, second = host.connect(GET % b"/ask"), host.connect(GET % b"/ask")
     busy = host.ask()
     assert (busy.status, msgspec.json.decode(busy.read(), type=Problem).code) == (503, "withheld")
+    assert busy.headers["Retry-After"] == "1"
     guests.pop().close()
-    eventually(lambda: host.ask().status == 200, "there is room again")
+    assert first.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert not select.select([second], [], [], 0)[0], "one place, and one who has it"
+    first.close()
+    assert second.recv(100).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_who_waits_in_vain_is_told_to_come_again(stage: Callable[..., Stage]) -> None:
+    """And isn't kept for as long as others are served, which may be days."""
+    host = stage(0.05)
+    served = [host.connect(GET % b"/wait") for _ in range(AT_ONCE)]
+    vain = host.ask()
+    assert (vain.status, vain.headers["Retry-After"]) == (503, "1")
+    served.pop().close()
+    eventually(lambda: host.ask("/end").status == 200, "there is room again")
+
+
+def test_who_has_gone_while_he_waited_takes_nobodys_place(stage: Callable[..., Stage]) -> None:
+    """Neither in the row nor when it is his turn."""
+    host = stage()
+    guests = [host.connect() for _ in range(AT_ONCE)]
+    gone, last = host.connect(), host.connect(GET % b"/ask")
+    gone.close()
+    guests.pop().close()
+    assert last.recv(100).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_host_that_ends_leaves_nobody_in_the_row_without_a_word(stage: Callable[..., Stage]) -> None:
+    """What was asked wasn't read, so that it is known: nothing was done."""
+    host = stage()
+    guests = [host.connect() for _ in range(AT_ONCE)]
+    waits = host.connect(GET % b"/ask")
+    host.stop()
+    assert waits.recv(100).startswith(b"HTTP/1.1 503 Service Unavailable")
+    assert guests
+
+
+def test_two_hundred_at_once_are_all_answered_whether_they_wait_or_come_again(stage: Callable[..., Stage]) -> None:
+    """A mail client, or a script, that sends what it has: none is turned away for good."""
+    host = stage(room=50)
+    with ThreadPoolExecutor(200) as threads:
+        told = list(threads.map(lambda _: Client(host.path).text("ask"), range(200)))
+    assert told == ["fine"] * 200
 
 
 def test_those_who_follow_leave_room_for_those_who_ask(stage: Callable[..., Stage]) -> None:

@@ -1,11 +1,15 @@
 """The command's side of the host's API: one request over the host's Unix socket, by the standard library alone.
 
-Whatever comes back is a record of ``waypost.host.answers`` or an error with the host's code and words.
+Whatever comes back is a record of ``waypost.host.answers`` or an error with the host's code and words. A host that has
+no place for one more says so before it has read anything: then it is asked again, for as long as an answer may take.
 """
 
 import contextlib
 import http.client
+import random
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -14,13 +18,15 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from waypost.host.answers import Answer, Problem
-from waypost.host.errors import HostError, NoHost, Unanswered
+from waypost.host.errors import HostError, NoHost, NotNow, Unanswered
 from waypost.host.reach import reached
 
 TIMEOUT = 60.0
 """Seconds; longer than the host waits for itself."""
 VERIFY_TIMEOUT = 3600.0
 """Seconds: a whole history is checked at about a thousand commits a second."""
+_AGAIN = 1.0
+"""Seconds after which a host without a place is asked again; half of that to one and a half: not all come at once."""
 A = TypeVar("A", bound=Answer)
 
 
@@ -46,7 +52,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Client:
-    """A host that may be there; ``timeout`` in seconds. Every call may raise NoHost, Said, Unanswered."""
+    """A host that may be there; ``timeout`` in seconds. Every call may raise NoHost, NotNow, Said, Unanswered."""
 
     def __init__(self, socket_path: Path, timeout: float = TIMEOUT) -> None:
         self._path, self._timeout = socket_path, timeout
@@ -69,9 +75,9 @@ class Client:
 
     def follow(self, *path: str, **query: int | str) -> Iterator[bytes]:
         """Ask, and read lines as they come, until the host ends or breaks off. Raises NoHost, Said, Unanswered."""
-        connection = _Connection(self._path, self._timeout)
+        asked = f"?{urlencode(query)}" if query else ""
+        connection, response = self._let_in("GET", _path(path) + asked, None, "")
         try:
-            response = self._asked(connection, "GET", _path(path) + (f"?{urlencode(query)}" if query else ""), None, "")
             if response.status != http.client.OK:
                 raise Said(msgspec.json.decode(response.read(), type=Problem))
             while line := response.readline():
@@ -82,9 +88,8 @@ class Client:
             connection.close()
 
     def _answer(self, kind: type[A], method: str, path: str, body: bytes | None, content_type: str) -> A:
-        connection = _Connection(self._path, self._timeout)
+        connection, response = self._let_in(method, path, body, content_type)
         try:
-            response = self._asked(connection, method, path, body, content_type)
             raw = response.read()
         except (OSError, http.client.HTTPException) as failure:
             raise Unanswered(f"the host broke off ({type(failure).__name__}: {failure})") from failure
@@ -98,6 +103,34 @@ class Client:
             raise Unanswered(f"the host's words can't be read ({response.status}: {bad})") from bad
         raise Said(problem)
 
+    def _let_in(
+        self, method: str, path: str, body: bytes | None, content_type: str
+    ) -> tuple["_Connection", http.client.HTTPResponse]:
+        """The head of the answer of a host that had a place, and its connection; after a while also of one that hasn't.
+
+        Raises NoHost, Unanswered.
+        """
+        until, pause = time.monotonic() + self._timeout, threading.Event()
+        while True:
+            connection = _Connection(self._path, self._timeout)
+            try:
+                response = self._asked(connection, method, path, body, content_type)
+            except BlockingIOError as failure:  # not even a place to wait for one: nobody has heard of us
+                connection.close()
+                if time.monotonic() > until:
+                    raise NotNow("too many connect to the host at once") from failure
+            except (OSError, http.client.HTTPException) as failure:
+                connection.close()
+                raise Unanswered(f"the host broke off ({type(failure).__name__}: {failure})") from failure
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                if response.headers.get("Retry-After") is None or time.monotonic() > until:
+                    return connection, response
+                connection.close()
+            pause.wait(_AGAIN * (0.5 + random.random()))  # noqa: S311 - against all coming at once, and not against anybody
+
     def _asked(
         self, connection: "_Connection", method: str, path: str, body: bytes | None, content_type: str
     ) -> http.client.HTTPResponse:
@@ -108,7 +141,7 @@ class Client:
         except PermissionError:
             raise NoHost(str(self._path.parent), "the host here belongs to another user") from None
         headers = {"Content-Type": content_type} if body is not None else {}
-        with contextlib.suppress(BrokenPipeError):  # refused before it was read: the answer says why
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused unread: the answer says why
             connection.request(method, path, body, headers)
         return connection.getresponse()
 

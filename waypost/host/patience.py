@@ -34,7 +34,14 @@ class Patient(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Somebody has connected."""
         super().connection_made(transport)
-        self._next = self.loop.call_later(self.patience, self._look)
+        self.wait(self.patience)
+
+    def wait(self, patience: float) -> None:
+        """Have it so much patience from now on, in seconds."""
+        if self._next is not None:
+            self._next.cancel()
+        self.patience = patience
+        self._next = self.loop.call_later(patience, self.look)
 
     def data_received(self, data: bytes) -> None:
         """Something has come."""
@@ -47,7 +54,8 @@ class Patient(H11Protocol):
             self._next.cancel()
         super().connection_lost(exc)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """So much time has gone by."""
         cycle = getattr(self, "cycle", None)  # before the first request it is None, which its annotation leaves out
         owing = cycle is None or cycle.response_complete or cycle.more_body
         unsent = self.transport.get_write_buffer_size()
@@ -55,4 +63,4 @@ class Patient(H11Protocol):
             self.transport.abort()  # and not close, which would wait until all has been taken
             return
         self._heard, self._unsent = False, unsent
-        self._next = self.loop.call_later(self.patience, self._look)
+        self.wait(self.patience)

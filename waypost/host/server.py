@@ -2,7 +2,8 @@
 
 A peer is looked at when it connects, before a byte of it is read: another user's process is refused, and so is any
 descendant of the host's own children (design §1). Those take nobody's place, and whoever is let in keeps one as long as
-``patience`` says.
+``patience`` says. Where all places are taken, the next ones wait in a row, unread; who is one too many there, or waits
+in vain, is told to come again (503 with Retry-After): nothing of the request was read, so it may be repeated.
 """
 
 import asyncio
@@ -11,7 +12,9 @@ import os
 import socket
 import stat
 import threading
+from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -30,6 +33,12 @@ from waypost.host.users import user_name
 _BACKLOG = 64
 AT_ONCE = 64
 """Who may be connected at once; and as many beside them that are refused."""
+ROW = 256
+"""So many more wait until one of those has gone."""
+WAITING = 10.0
+"""Seconds in which that has to be."""
+AGAIN = 1
+"""Seconds after which whoever had no place may try again."""
 _BRIEFLY = 2.0
 """Seconds in which whoever is refused may ask, and be told why."""
 _STOP = 5.0
@@ -102,9 +111,16 @@ class ApiServer(Server):
     """Serves the API: who connects is looked at first."""
 
     def __init__(
-        self, listener: socket.socket, app: ASGIApp, children: Children, kin: str = "", patience: float = PATIENCE
+        self,
+        listener: socket.socket,
+        app: ASGIApp,
+        children: Children,
+        kin: str = "",
+        *,
+        patience: float = PATIENCE,
+        room: int = ROW,
     ) -> None:
-        super().__init__(listener, app, _protocol(children, kin, patience))
+        super().__init__(listener, app, _protocol(Door(children, kin, patience, room)))
 
 
 def _make_way(path: Path) -> None:
@@ -117,36 +133,107 @@ def _make_way(path: Path) -> None:
     path.unlink()
 
 
-def _protocol(children: Children, kin: str, patience: float) -> type[asyncio.Protocol]:
-    """The protocol of uvicorn, with a look at who connects."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Who is refused, how long whoever is let in may hang, and who waits for a place, first come first."""
 
-    class PeerProtocol(Patient):
-        stranger = False
+    children: Children
+    kin: str
+    patience: float
+    room: int
+    """How many may wait."""
+    row: "deque[PeerProtocol]" = field(default_factory=deque)
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-            # asyncio's wrapper of the socket; it has getsockopt and no more is needed
-            connection = cast("socket.socket", transport.get_extra_info("socket"))
-            try:
-                app = _introduced(self.app, admit(connection, children(), kin))
-            except PeerRefused as refused:
-                self.stranger, app = True, _refusing(refused, http.HTTPStatus.FORBIDDEN)
-            alike = sum(getattr(one, "stranger", False) is self.stranger for one in self.connections)
-            if alike >= AT_ONCE and not self.stranger:
-                busy = NotNow(f"{AT_ONCE} others are connected to the host")
-                self.stranger, app = True, _refusing(busy, http.HTTPStatus.SERVICE_UNAVAILABLE)
-                alike = len(self.connections) - alike
-            self.app, self.patience = app, min(_BRIEFLY, patience) if self.stranger else patience
-            super().connection_made(transport)
-            if alike >= AT_ONCE:
-                transport.abort()
 
-        def send_400_response(self, msg: str) -> None:
-            body = _words(Usage(msg))
-            head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-            self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
-            self.transport.close()
+class PeerProtocol(Patient):
+    """The protocol of uvicorn, with a look at who connects. For the API's one event loop."""
 
-    return PeerProtocol
+    door: Door
+    stranger = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Let it in, have it wait, or refuse it."""
+        # asyncio's wrapper of the socket; it has getsockopt and no more is needed
+        connection = cast("socket.socket", transport.get_extra_info("socket"))
+        try:
+            self.app = _introduced(self.app, admit(connection, self.door.children(), self.door.kin))
+        except PeerRefused as refused:
+            self.stranger, self.app = True, _refusing(refused, http.HTTPStatus.FORBIDDEN)
+        self.patience = min(_BRIEFLY, self.door.patience) if self.stranger else self.door.patience
+        room = self._alike() < AT_ONCE
+        super().connection_made(transport)
+        if self.stranger and not room:
+            transport.abort()
+        elif not room:
+            self._wait_in_row()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A place may be free now."""
+        super().connection_lost(exc)
+        row = self.door.row
+        if self in row:
+            row.remove(self)
+        elif row and not self.stranger and self._alike() < AT_ONCE:
+            first = row.popleft()
+            first.wait(self.door.patience)
+            first.transport.resume_reading()
+
+    def look(self) -> None:
+        """Nobody has gone for too long; or it hangs."""
+        if self in self.door.row:
+            self._send_away()
+        else:
+            super().look()
+
+    def shutdown(self) -> None:
+        """The host ends."""
+        if self in self.door.row:
+            self._send_away()
+        else:
+            super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP."""
+        self.transport.write(_answer("400 Bad Request", _words(Usage(msg))))
+        self.transport.close()
+
+    def _alike(self) -> int:
+        """How many of its kind have a place."""
+        alike = sum(getattr(one, "stranger", False) is self.stranger for one in self.connections)
+        return alike if self.stranger else alike - len(self.door.row)
+
+    def _wait_in_row(self) -> None:
+        self.transport.pause_reading()
+        if len(self.door.row) >= self.door.room:
+            self._send_away()
+            return
+        self.door.row.append(self)
+        self.wait(min(WAITING, self.door.patience))
+
+    def _send_away(self) -> None:
+        self.transport.write(_busy())
+        self.transport.close()
+
+
+def _protocol(door: Door) -> type[asyncio.Protocol]:
+    """That of one server."""
+
+    class Protocol(PeerProtocol):
+        pass
+
+    Protocol.door = door
+    return Protocol
+
+
+def _busy() -> bytes:
+    """The whole answer to who had no place; it doesn't depend on what is asked."""
+    words = _words(NotNow(f"{AT_ONCE} others are connected to the host, and more wait"))
+    return _answer("503 Service Unavailable", words, f"retry-after: {AGAIN}\r\n")
+
+
+def _answer(status: str, body: bytes, more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n{more}"
+    return f"{head}connection: close\r\n\r\n".encode() + body
 
 
 def _introduced(app: Any, peer: Peer) -> Any:  # uvicorn's and starlette's names for an application differ
