@@ -28,10 +28,31 @@ def test_a_host_that_breaks_off_leaves_open_whether_it_took_the_request(tmp_path
         host = threading.Thread(target=serve)
         host.start()
         with pytest.raises(Unanswered, match="isn't known") as unanswered:
-            Client(tmp_path / "s").get(Runs, "runs")
+            Client(tmp_path / "s").post(Runs, "runs")
         host.join()
     assert "nothing was stored" not in unanswered.value.hint
     assert exit_for(unanswered.value.code) is Exit.WITHHELD
+
+
+def test_a_question_that_a_dying_host_has_taken_is_answered_by_no_host(tmp_path: Path) -> None:
+    """A killed process closes what it has open one after the other; whoever looks on must not be told of a request."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen(1)
+
+        def die() -> None:
+            for number in range(3):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{" if number else b"")
+            listener.close()
+
+        host = threading.Thread(target=die)
+        host.start()
+        with pytest.raises(NoHost):
+            Client(tmp_path / "s").get(Runs, "runs")
+        host.join()
 
 
 def test_a_socket_that_nobody_serves_is_no_host(tmp_path: Path) -> None:

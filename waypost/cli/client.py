@@ -27,6 +27,8 @@ VERIFY_TIMEOUT = 3600.0
 """Seconds: a whole history is checked at about a thousand commits a second."""
 _AGAIN = 1.0
 """Seconds after which a host without a place is asked again; half of that to one and a half: not all come at once."""
+_TRIES, _MOMENT = 60, 0.05
+"""How often, and how many seconds apart, a host that breaks off is given the chance to be gone altogether."""
 A = TypeVar("A", bound=Answer)
 
 
@@ -58,9 +60,21 @@ class Client:
         self._path, self._timeout = socket_path, timeout
 
     def get(self, kind: type[A], *path: str, **query: int | str) -> A:
-        """Ask; ``path`` is below /v1, its parts are quoted here."""
+        """Ask; ``path`` is below /v1, its parts are quoted here.
+
+        It changes nothing, so what is broken off is asked again: a host that is being killed still takes a question
+        for a moment and doesn't answer it, and then there is none.
+        """
         asked = "&".join(f"{name}={quote(str(value))}" for name, value in query.items())
-        return self._answer(kind, "GET", _path(path) + (f"?{asked}" if asked else ""), None, "")
+        again = threading.Event()  # nobody sets it: a wait that Ctrl-C ends
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._answer(kind, "GET", _path(path) + (f"?{asked}" if asked else ""), None, "")
+            except Unanswered as failure:
+                if not (left and isinstance(failure.__cause__, ConnectionError | http.client.IncompleteRead)):
+                    raise
+                again.wait(_MOMENT)
+        raise AssertionError("the last one returns or raises")
 
     def text(self, *path: str) -> str:
         """Ask for a page that is no record."""

@@ -6,8 +6,8 @@ words say how to go on from there.
 
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -30,8 +30,6 @@ _PRIMED = 4096
 _TAIL = 4
 """Digits of a run's random part that a line has room for; enough to be typed as a prefix."""
 _INDENT = 10
-_TRIES, _MOMENT = 40, 0.05
-"""How often, and how many seconds apart, a host that breaks off is given the chance to be gone altogether."""
 
 
 class HostGone(HostError):
@@ -111,20 +109,11 @@ class _Run:
         raise Unanswered("the host has ended")
 
     def _from_disk(self) -> None:
-        again = threading.Event()
-        for _ in range(_TRIES):
-            try:
-                self._rest()
-            except Unanswered:  # a process that is being ended still takes the question, and doesn't answer it
-                again.wait(_MOMENT)
-            else:
-                return
-
-    def _rest(self) -> None:
-        for each in _pages(lambda after: page_of(self._where, self._run, after), self._seq):
-            for raw in each.events:
-                if self._end is None:
-                    self._told(each.deployment, each.run, bytes(raw))
+        with suppress(Unanswered):
+            for each in _pages(lambda after: page_of(self._where, self._run, after), self._seq):
+                for raw in each.events:
+                    if self._end is None:
+                        self._told(each.deployment, each.run, bytes(raw))
 
     def _told(self, deployment: str, run: str, raw: bytes) -> None:
         event = ev.decode(raw)
