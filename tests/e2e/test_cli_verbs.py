@@ -10,6 +10,7 @@ import pytest
 
 from substrate.keys import SigningKey
 from waypost.testing.background import COMMAND
+from waypost.testing.child_stage import eventually
 from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.verbs import verb
 
@@ -61,6 +62,7 @@ def test_every_verb_with_and_without_a_host(file: Path) -> None:
         assert f"waypost approve {run}" in why.out
         isolated = next(line for line in host.said if line.startswith("waypost: isolation "))
         assert isolated.removeprefix("waypost: ") in " ".join(why.out.split()), "what was said at start holds"
+        eventually(lambda: "1 run asks something of people" in verb("why", data=data).out, "the host has counted it")
         hosted = {name: verb(name, *on, data=data).out for name, on in READING.items()}
         assert json.loads(verb("verify", "--json", data=data).out)["deployments"][0]["sound"] is True
 

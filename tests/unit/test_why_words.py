@@ -101,12 +101,30 @@ def test_a_mail_says_where_it_is_and_what_can_be_done() -> None:
 def test_of_a_thousand_deployments_those_are_told_that_need_somebody_and_the_rest_is_counted() -> None:
     """A list of a thousand lines is no answer."""
     running = [msgspec.structs.replace(ON, name=f"d{number}") for number in range(1000)]
-    lines = list(all_words(Whys(hosted=True, deployments=(down("sick"), *running))))
+    lines = list(all_words(Whys(hosted=True, deployments=(down("sick"), *running)), asked=0))
     assert lines[0] == "sick  down (crash-looping)"
     assert "as it should be: 1000 running" in lines[-1]
     assert len(lines) < 6
-    lines = list(all_words(Whys(hosted=True, deployments=tuple(down(f"s{number}") for number in range(SHOWN + 7)))))
+    sick = tuple(down(f"s{number}") for number in range(SHOWN + 7))
+    lines = list(all_words(Whys(hosted=True, deployments=sick), asked=0))
     assert lines[-1] == "and 7 more; `waypost why --json` has them all"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (0, []),
+        (1, ["1 run asks something of people: `waypost approvals`"]),
+        (1200, ["1,200 runs ask something of people: `waypost approvals`"]),
+        (None, ["what runs ask of people: `waypost approvals`"]),
+    ],
+)
+def test_runs_that_wait_for_people_are_not_passed_over_where_all_is_as_it_should_be(
+    asked: int | None, said: list[str]
+) -> None:
+    """The deployment does what it is there for, and somebody is waited for all the same."""
+    lines = list(all_words(Whys(hosted=True, deployments=(ON,)), asked=asked))
+    assert [line for line in lines if "waypost approvals" in line] == said
 
 
 def test_a_run_without_a_host_is_told_so_once() -> None:

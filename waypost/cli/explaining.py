@@ -8,6 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from waypost.cli.client import Client
 from waypost.cli.output import harmless
 from waypost.cli.place import existing, plain, run_named
 from waypost.cli.reading import either, give
@@ -15,7 +16,9 @@ from waypost.cli.words import isolation, moment
 from waypost.host.answers import ChildExit, Reason
 from waypost.host.datadir import DataDir
 from waypost.host.exits import Exit
+from waypost.host.top_answers import Top
 from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.model.errors import WaypostError
 from waypost.model.why import beside
 
 WIDTH = 80
@@ -29,7 +32,11 @@ def why(what: str | None, data: str | None, *, as_json: bool) -> Exit:
     options = ("--data", data) if data else ()
     if what is None:
         every = either(where, lambda client: client.get(Whys, "why"), _offline_all)
-        give(every, all_words(every, options), as_json=as_json)
+        give(
+            every,
+            all_words(every, options, asked=_asked(where) if every.hosted and not as_json else None),
+            as_json=as_json,
+        )
     elif what.startswith("run_"):
         run = run_named(what)
         one = either(where, lambda client: client.get(Why, "runs", run, "why"), lambda data: _offline_run(data, run))
@@ -49,6 +56,16 @@ def why(what: str | None, data: str | None, *, as_json: bool) -> Exit:
         )
         give(deployment, deployment_words(deployment, options), as_json=as_json)
     return Exit.OK
+
+
+def _asked(where: DataDir) -> int | None:
+    """How many runs ask something of people, as the host counts them; None where it hasn't counted all."""
+    try:
+        rows = Client(where.socket).get(Top, "top").deployments
+    except WaypostError:  # it is a line beside the answer, which is there
+        return None
+    counts = [0 if row.waiting is None else row.waiting.get("approval", 0) for row in rows]
+    return sum(counts) or (None if any(row.waiting is None for row in rows) else 0)
 
 
 # --- in words --------------------------------------------------------------------------------------------------------
@@ -78,8 +95,11 @@ def mail_words(answer: MailWhy, options: tuple[str, ...] = ()) -> Iterator[str]:
     yield from _sentence(answer, options)
 
 
-def all_words(answer: Whys, options: tuple[str, ...] = ()) -> Iterator[str]:
-    """All deployments: a sentence of each that isn't as it should be, and how many are."""
+def all_words(answer: Whys, options: tuple[str, ...] = (), *, asked: int | None = None) -> Iterator[str]:
+    """All deployments: a sentence of each that isn't as it should be, and how many are.
+
+    ``asked``: runs that wait for a person's answer; None where nobody has counted them.
+    """
     if not answer.hosted:
         yield "no host runs here" if answer.deployments else "no host runs here, and nothing is deployed"
     said = [each for each in answer.deployments if each.needed or each.code or each.state not in _CALM]
@@ -94,6 +114,11 @@ def all_words(answer: Whys, options: tuple[str, ...] = ()) -> Iterator[str]:
     counted = ", ".join(f"{number} {state}" for state, number in sorted(calm.items()) if number)
     if counted:
         yield from _wrapped(f"as it should be: {counted}; `waypost why DEPLOYMENT` says more of one")
+    listed = harmless(beside("waypost approvals", *options))
+    if asked:
+        yield f"{asked:,} {'run asks' if asked == 1 else 'runs ask'} something of people: `{listed}`"
+    elif asked is None and answer.deployments:
+        yield f"what runs ask of people: `{listed}`"
 
 
 _CALM = ("running", "dozing", "dormant")
