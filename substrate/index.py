@@ -30,6 +30,7 @@ from substrate.messages import (
     OutboxAdded,
     OutboxRemoved,
     Queued,
+    ScheduleMoved,
 )
 from substrate.operations import Change, Hold, Item
 from substrate.operations.granting import in_force
@@ -158,7 +159,7 @@ class Index:
     def _let_go(self, held: tuple[RunId, str]) -> None:
         self.held_bytes -= len(self._held.pop(held))
 
-    def _moved(self, fact: Moved) -> None:
+    def _moved(self, fact: Moved) -> None:  # noqa: C901 - one arm per kind of fact
         match fact:
             case Queued():
                 self._queued(Item(fact))
@@ -181,6 +182,8 @@ class Index:
             case GenerationBegun():
                 self._held.clear()
                 self.held_bytes = 0
+            case ScheduleMoved():
+                pass  # it is read from its file
             case _:
                 assert_never(fact)
 

@@ -87,7 +87,7 @@ from substrate.stream import (
     Snapshot,
     Stream,
 )
-from substrate.ticking import Planned, ReadSchedules, Tick, Ticked
+from substrate.ticking import Planned, ReadSchedules, ScheduleMoved, Tick, Ticked
 
 __all__ = [
     "Accepted",
@@ -173,6 +173,7 @@ __all__ = [
     "ResumeDeployment",
     "ResumeRuns",
     "RunLine",
+    "ScheduleMoved",
     "Seal",
     "Settle",
     "Signal",

@@ -10,6 +10,7 @@ import msgspec
 
 from substrate.granting import NOTHING_GRANTED, GrantsChanged, InForce
 from substrate.state import Drain, Latch
+from substrate.ticking import ScheduleMoved
 from waypost.model.events import AnyEvent
 from waypost.model.ids import Generation, RunId
 from waypost.model.mail import Gist
@@ -93,7 +94,9 @@ class GenerationBegun:
     generation: Generation
 
 
-Moved: TypeAlias = Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun | GrantsChanged
+Moved: TypeAlias = (
+    Queued | Claimed | Consumed | Held | OutboxAdded | OutboxRemoved | GenerationBegun | GrantsChanged | ScheduleMoved
+)
 """What isn't an event of a run."""
 Fact: TypeAlias = Appended | Moved
 

@@ -73,6 +73,13 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleMoved:
+    """A schedule has come further, or back: with a mail, or without one."""
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSchedules:
     """Every schedule that is deployed, and how far it has come. Value: tuple of ``Planned``, in the order declared."""
 

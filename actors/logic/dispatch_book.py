@@ -22,6 +22,7 @@ from substrate.messages import (
     OutboxAdded,
     OutboxRemoved,
     Queued,
+    ScheduleMoved,
     Snapshot,
 )
 from waypost.model import events as ev
@@ -64,7 +65,7 @@ class Book:
             case GenerationBegun(generation):
                 dispatch_reading.begun(generation, self.cards, turn)
                 return ()
-            case OutboxAdded() | OutboxRemoved():
+            case OutboxAdded() | OutboxRemoved() | ScheduleMoved():
                 return ()
             case _:
                 assert_never(fact)

@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
 from actors.watching import APPROVALS, EVERYTHING, TURNS, Turned
-from substrate.messages import Appended, Committed, Consumed, Durable, Held, Queued, Ref, Snapshot
+from substrate.messages import Appended, Committed, Consumed, Durable, Held, Queued, Ref, ScheduleMoved, Snapshot
 from waypost.acting import Next
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -47,7 +47,7 @@ class Present:
 
 
 Watchers: TypeAlias = Mapping[RunId | None, tuple[Ref, ...]]
-Item: TypeAlias = Present | Appended | Queued | Consumed | Held
+Item: TypeAlias = Present | Appended | Queued | Consumed | Held | ScheduleMoved
 Pending: TypeAlias = tuple[tuple[int, Item], ...]
 
 
@@ -80,7 +80,9 @@ def advance(state: State, message: BroadcasterMessage, _now: Now) -> Next[State]
         case Snapshot():
             return Next(_snapshot(state, message))
         case Committed(last=last, facts=facts):
-            new = ((last, fact) for fact in facts if isinstance(fact, Appended | Queued | Consumed | Held))
+            new = (
+                (last, fact) for fact in facts if isinstance(fact, Appended | Queued | Consumed | Held | ScheduleMoved)
+            )
             return Next(replace(state, pending=(*state.pending, *new)))
         case Durable(up_to):
             return _durable(state, up_to)
@@ -123,7 +125,7 @@ def _become_durable(state: State, seqs: dict[RunId, int], item: Item) -> tuple[S
         case Present(present):
             seqs.update(present)
             return state, ()
-        case Consumed() | Held():
+        case Consumed() | Held() | ScheduleMoved():
             return state, ()
         case Queued():
             news = item.attempt == 0 and item.entry.arrival > state.newest
@@ -150,7 +152,7 @@ def _turns(item: Item) -> bool:
             return any(not isinstance(each.event, _STEPS) for each in events)
         case Present():
             return False
-        case Queued() | Consumed() | Held():
+        case Queued() | Consumed() | Held() | ScheduleMoved():
             return True
         case _:
             assert_never(item)

@@ -23,7 +23,7 @@ from substrate.operations.cancelling import not_run
 from substrate.operations.change import Change, Context, Decided, View
 from substrate.operations.intake import into_inbox, numbered
 from substrate.operations.placing import placed
-from substrate.ticking import MOST_WAITING, Fate, Tick, Ticked, began, declared, decode, encode
+from substrate.ticking import MOST_WAITING, Fate, ScheduleMoved, Tick, Ticked, began, declared, decode, encode
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
@@ -185,6 +185,6 @@ def _moved(after: Ticked, fate: Fate, words: str, more: Change | None = None) ->
     """The schedule's file, and what else there is."""
     after = msgspec.structs.replace(after, fate=fate)
     puts = {layout.schedule_path(after.id): encode(after)}
-    if more is None:
-        return Change(author="supervisor", subject=words, puts=puts, value=after)
-    return msgspec.structs.replace(more, subject=words, puts={**more.puts, **puts}, value=after)
+    more = more or Change(author="supervisor", subject=words, puts={})
+    facts = (*more.facts, ScheduleMoved(after.id))
+    return msgspec.structs.replace(more, subject=words, puts={**more.puts, **puts}, facts=facts, value=after)

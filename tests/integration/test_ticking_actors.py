@@ -10,7 +10,7 @@ import pytest
 from actors.scheduler import SchedulerActor
 from substrate import Settings, SigningKey, message_ids
 from substrate.actor import SubstrateActor
-from substrate.messages import Committed, Deploy, Done, Durable, Open, Queued, Submit, Subscribe
+from substrate.messages import Committed, Deploy, Done, Durable, Open, Queued, ScheduleMoved, Submit, Subscribe
 from waypost.acting import Ref
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
@@ -98,6 +98,7 @@ def test_a_clock_that_is_set_back_is_told_and_the_next_tick_is_another(
     assert crew.tick() == tick_id("hourly", round(START + HALF * 1000) + 23 * HOUR)
     assert crew.clock.asked.get(timeout=PATIENCE) == START + HALF * 1000 + 24 * HOUR
     crew.clock.set_wall(START)
-    assert crew.heard.next(Committed, timeout=PATIENCE).facts == (), "the schedule alone was moved"
+    moved = crew.heard.next(Committed, timeout=PATIENCE).facts
+    assert moved == (ScheduleMoved("hourly"),), "the schedule alone was moved"
     assert crew.clock.asked.get(timeout=PATIENCE) == START + HALF * 1000 + HOUR
     assert "goes on from 2026-11-29T08:30:00.000Z: the clock was set back" in caplog.text

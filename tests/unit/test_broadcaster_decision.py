@@ -12,18 +12,24 @@ from substrate.messages import (
     Append,
     BeginGeneration,
     Claim,
+    Deploy,
     Done,
     Enqueue,
     MailDelivered,
     QueueMail,
+    ReadSchedules,
     Reject,
     Release,
     Start,
     TakeUp,
+    Tick,
     WorkflowProcess,
 )
 from waypost.model import events as ev
+from waypost.model.code import deployed
+from waypost.model.declaration import Declared
 from waypost.model.ids import CallId, Deployment, Generation, RunId
+from waypost.model.schedule import schedule
 from waypost.model.times import Now
 from waypost.testing.paper import Paper
 
@@ -160,6 +166,24 @@ def test_who_counts_is_told_once_a_flush_that_something_is_otherwise_and_not_of_
     bench.do(end())
     bench.flush()
     assert bench.take() == [("anne", "turned completed")]
+
+
+def test_who_counts_is_told_that_a_schedule_has_come_further_without_a_mail():
+    """When it is due next is counted, too: it stood in the past for as long as a run kept its ticks from beginning."""
+    bench = Bench()
+    bench.tell(Watch(TURNS, ANNE))
+    declared = Declared(name="test", address="test@example.com", schedules=(schedule("* * * * *", name="minutely"),))
+    files = {"flow.py": b""}
+    bench.do(Deploy(record=deployed(files, root="", module="flow", declared=declared), files=files))
+    bench.flush()
+    bench.take()
+    listed = bench.paper.submit(ReadSchedules())
+    assert isinstance(listed, Done)
+    reached = listed.value[0].ticked.reached
+    bench.do(Tick(schedule="minutely", after=reached, last=reached + 60_000))
+    assert bench.take() == [], "not before it is durable"
+    bench.flush()
+    assert bench.take() == [("anne", "turned")]
 
 
 def test_what_becomes_of_a_run_s_last_mail_comes_to_who_watches_all_runs():
