@@ -32,7 +32,7 @@ STEPS = 11
 """Two events each; with RunStarted and the step in flight a run has 24."""
 PATIENCE = 120.0
 NEVER = 10**6
-MOMENTS = {"backing-off": "noticed", "starting": "launched", "running": "ready"}
+MOMENTS = {"backing-off": "noticed", "starting": "pause over, not ready yet", "running": "ready"}
 """What a deployment's state says of the way."""
 FLOW = """
 import asyncio

@@ -19,6 +19,7 @@ from actors.logic.supervisor_child import (
     counting,
     latching,
     leaving,
+    preparing,
     raise_child,
     raising,
     settled,
@@ -63,6 +64,7 @@ from actors.logic.supervisor_states import (
     Lifting,
     Lost,
     Opening,
+    Preparing,
     Raising,
     Replacing,
     Resetting,
@@ -183,6 +185,8 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
             return counting(setup, state, message, now)
         case BackingOff():
             return backing_off(setup, state, message, now)
+        case Preparing():
+            return policed(setup, preparing(setup, state, message, now), now)
         case Latching():
             return latching(setup, state, message, now)
         case LettingGo():

@@ -69,6 +69,8 @@ class Books:
     """The incarnation of the crew that has begun a generation last."""
     launched: float = 0.0
     """When the newest child was launched, in monotonic seconds."""
+    readied: float = field(default=0.0, compare=False)
+    """How many seconds the last one took to be ready that was."""
     exited: Exited | None = None
     """The last child that ended unasked."""
     renewed: Renewed | None = None

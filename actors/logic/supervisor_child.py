@@ -12,7 +12,7 @@ from actors.draining import Renewed
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
-from actors.logic.supervisor_effects import EndChild, Gone, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_effects import Effect, EndChild, Gone, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_states import (
     BackingOff,
     Counting,
@@ -20,6 +20,7 @@ from actors.logic.supervisor_states import (
     Dismissing,
     Evicting,
     Latching,
+    Preparing,
     Raising,
     Running,
     Starting,
@@ -57,7 +58,7 @@ def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[S
     """The generation is durable, or couldn't be written: then a little later."""
     match message:
         case Outcome(state.raised, Done(value=generation)):
-            return _launch(setup, state.books, generation, now)
+            return Next(*_launch(setup, state.books, generation, now))
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
             return _not_raised(setup, state.books, why, now)
         case _:
@@ -72,13 +73,28 @@ def backing_off(setup: Setup, state: BackingOff, message: Internal, now: Now) ->
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
             return _not_raised(setup, state.books, why, now)
         case Woken(state.wake):
-            renewed = Renewed("crash", state.reason, now.wall, state.books.generation)
-            books = replace(state.books, renewed=renewed)
+            books = _renewed(state, now)
             if state.next is not None:
-                return _launch(setup, books, state.next, now)
+                return Next(*_launch(setup, books, state.next, now))
             return raise_child(books) if state.raised is None else Next(Raising(books, state.raised))
+        case Woken(state.launch) if state.next is not None:
+            starts, effects = _launch(setup, _renewed(state, now), state.next, now)
+            return Next(Preparing(starts.books, starts.deadline, state.wake, state.until, state.reason), effects)
         case _:
             return Next(state)
+
+
+def preparing(setup: Setup, state: Preparing, message: Internal, now: Now) -> Next[State]:
+    """The child is ready before the pause is over, and waits; or the pause is over. What else it does it may always."""
+    plain = Starting(state.books, state.deadline)
+    match message:
+        case ChildReady(of) if of == state.books.generation:
+            return Next(replace(state, books=_readied(state.books, now), hello=message))
+        case Woken(state.wake):
+            return Next(plain) if state.hello is None else _greeted(setup, state.books, state.hello, now)
+        case _:
+            following = starting(setup, plain, message, now)
+            return Next(state) if following.state == plain else following
 
 
 def starting(setup: Setup, state: Starting, message: Internal, now: Now) -> Next[State]:
@@ -86,11 +102,8 @@ def starting(setup: Setup, state: Starting, message: Internal, now: Now) -> Next
     generation = state.books.generation
     nobody = ExitCounted(generation=generation, runs=())
     match message:
-        case ChildReady(of, pid, code, error) if of == generation:
-            if error or code == setup.spec.code:
-                return Next(Running(state.books, pid, now.mono, error), (Up(generation, error),))
-            why = "its folder of code isn't what was deployed, and couldn't be made anew; start the host again"
-            return Next(Dismissing(state.books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
+        case ChildReady(of) if of == generation:
+            return _greeted(setup, _readied(state.books, now), message, now)
         case ChildExited(of, reason) if of == generation:
             return _exited(setup, state.books, str(reason), reason, nobody, now)
         case ChannelViolated(of, why) if of == generation:
@@ -175,9 +188,12 @@ def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> N
     often = loop(after, setup.limits) if len(after.ages) > len(before.ages) else ""
     if often:
         return _latch(setup, books, f"{often}, the last one: {state.reason}")
-    following, wake = _back_off(setup, books, state.reason, now, since=books.launched + state.life)
+    exited = books.launched + state.life
+    following, wake = _back_off(setup, books, state.reason, now, since=exited)
     books = replace(following.books, last=following.books.last + 1)
-    return Next(replace(following, books=books, raised=books.last), (wake, _begin(books)))
+    begun = replace(following, books=books, raised=books.last)
+    early, launch = _early(begun, pause(books.crashes, setup.limits), exited)
+    return Next(early, (wake, _begin(books), *launch))
 
 
 def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
@@ -186,14 +202,43 @@ def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
     return Next(Latching(books, books.last, detail), (Pass(books.last, latch),))
 
 
+def _early(state: BackingOff, pause_: float, exited: float) -> tuple[BackingOff, tuple[Effect, ...]]:
+    """Have the child launched before the end of the pause, by what the last one took to start; never in its first half.
+
+    What the pause is for is as it was: that a run isn't given to one process after the other.
+    """
+    head = min(state.books.readied, pause_ / 2)
+    if not head:
+        return state, ()
+    books = replace(state.books, last=state.books.last + 1)
+    wake = WakeAt(Woken(books.last), mono=exited + pause_ - head)
+    return replace(state, books=books, launch=books.last), (wake,)
+
+
+def _renewed(state: BackingOff, now: Now) -> Books:
+    return replace(state.books, renewed=Renewed("crash", state.reason, now.wall, state.books.generation))
+
+
 def _begin(books: Books) -> Pass:
     return Pass(books.last, BeginGeneration(blame=books.raised != books.incarnation))
 
 
-def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> Next[State]:
+def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> tuple[Starting, tuple[Effect, ...]]:
     books = replace(books, last=books.last + 1, raised=books.incarnation, generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-    return Next(Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+    return Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake)
+
+
+def _readied(books: Books, now: Now) -> Books:
+    return replace(books, readied=now.mono - books.launched)
+
+
+def _greeted(setup: Setup, books: Books, hello: ChildReady, now: Now) -> Next[State]:
+    """It is ready, and nothing else is waited for: dispatch may have it, if it runs what was deployed."""
+    if hello.error or hello.code == setup.spec.code:
+        return Next(Running(books, hello.pid, now.mono, hello.error), (Up(books.generation, hello.error),))
+    why = "its folder of code isn't what was deployed, and couldn't be made anew; start the host again"
+    return Next(Dismissing(books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
 
 
 def _not_raised(setup: Setup, books: Books, why: str, now: Now) -> Next[State]:

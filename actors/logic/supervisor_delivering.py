@@ -29,6 +29,7 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Over,
+    Preparing,
     Raising,
     Replacing,
     Resetting,
@@ -114,6 +115,7 @@ def _reach(state: State) -> Reach:
             | Evicting()
             | Counting()
             | BackingOff()
+            | Preparing()
             | Bereft()
             | Replacing()
             | Succeeding()

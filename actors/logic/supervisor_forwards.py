@@ -31,6 +31,7 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Over,
+    Preparing,
     Raising,
     Replacing,
     Resetting,
@@ -102,6 +103,7 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
             | Dismissing()
             | Counting()
             | BackingOff()
+            | Preparing()
             | Latching()
             | CrashLooping()
             | Resetting()

@@ -15,6 +15,7 @@ from actors.logic.supervisor_states import (
     WHOLE,
     BackingOff,
     Draining,
+    Preparing,
     Raising,
     Retiring,
     Running,
@@ -47,7 +48,7 @@ def _rest(following: Next[State], now: Now) -> Next[State]:
             return _also(following, drain(state, Resting(), None, now))
         case Raising() | BackingOff() as state:
             return _also(following, shelve(state.books, UNSUPERVISED))
-        case Starting() | Succeeding() as state:  # that child was given nothing, and won't be
+        case Preparing() | Starting() | Succeeding() as state:  # that child was given nothing, and won't be
             return _also(following, shelve(state.books, WHOLE))
         case _:
             return following

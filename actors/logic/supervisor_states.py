@@ -10,7 +10,7 @@ from actors.draining import Executing
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Books, Early, Goal, Leaving, Renewing
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo, Sleepy
-from actors.messages import Role
+from actors.messages import ChildReady, Role
 from substrate.messages import Latch
 from waypost.model.ids import Generation
 
@@ -205,7 +205,8 @@ class BackingOff:
     """The next child is a little way off. ``until``: Unix ms, for people.
 
     Its generation is made durable meanwhile: ``raised`` is the correlation of the answer, None where that can't be
-    tried before the pause is over; ``next``: once it has begun.
+    tried before the pause is over; ``next``: once it has begun. ``launch``: token of the wake-up at which the child is
+    launched, a little before the end of the pause.
     """
 
     books: Books
@@ -214,6 +215,22 @@ class BackingOff:
     reason: str
     raised: int | None = None
     next: Generation | None = None
+    launch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """The pause is nearly over: the child was launched, and is given nothing before it is. ``hello``: once it is ready.
+
+    ``wake``: token of the wake-up at the end of the pause; the rest as in BackingOff, and Starting.
+    """
+
+    books: Books
+    deadline: int
+    wake: int
+    until: int
+    reason: str
+    hello: ChildReady | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +349,7 @@ class Down:
     message: str
 
 
-Manned: TypeAlias = Starting | Running | Evicting | Dismissing
+Manned: TypeAlias = Preparing | Starting | Running | Evicting | Dismissing
 Planned: TypeAlias = Draining | Retiring | Shelving | Superseding | Bereft | Replacing | Succeeding
 Latched: TypeAlias = Latching | CrashLooping | Resetting
 Open: TypeAlias = Raising | Manned | Planned | Counting | BackingOff | Latched | Unmanned | Held | Lifting
@@ -353,7 +370,8 @@ def crew_of(state: State) -> tuple[Role, ...]:  # noqa: PLR0911 - one return per
         case Held() | Lifting():
             return HELD
         case (
-            Starting()
+            Preparing()
+            | Starting()
             | Running()
             | Evicting()
             | Dismissing()

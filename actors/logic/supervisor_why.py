@@ -32,6 +32,7 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Over,
+    Preparing,
     Raising,
     Replacing,
     Resetting,
@@ -76,7 +77,7 @@ def _sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, P
             return _draining(setup, state)
         case Superseding() | Bereft() | Replacing() | Succeeding():
             return _recycling(setup, state)
-        case Evicting() | Counting() | BackingOff():
+        case Evicting() | Counting() | BackingOff() | Preparing():
             return _backing_off(setup, state)
         case Latching() | CrashLooping() | Resetting():
             return _latched(setup, state)
@@ -234,7 +235,7 @@ def _recycling(setup: Setup, state: Superseding | Bereft | Replacing | Succeedin
 # --- its process ends ----------------------------------------------------------------------------------------------
 
 
-def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff) -> Sentence:
+def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff | Preparing) -> Sentence:
     since = _since(state)
     match state:
         case Evicting():
@@ -244,7 +245,7 @@ def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff) -> Sente
         case Counting():
             what = f"its disk to record against which runs the end of its process counts ({state.reason})"
             return Sentence(waits_for=what, since=since, then="another process follows, after a pause")
-        case BackingOff():
+        case BackingOff() | Preparing():
             more = left(state.books.crashes, setup.limits)
             ends = "one more end" if more == 1 else f"{more} more ends"
             then = f"another process is started, and its runs go on; after {ends} like this, none is"

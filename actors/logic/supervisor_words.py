@@ -27,6 +27,7 @@ from actors.logic.supervisor_states import (
     Opening,
     Over,
     Planned,
+    Preparing,
     Raising,
     Replacing,
     Resetting,
@@ -101,7 +102,7 @@ _SAID = attrgetter(*(each.name for each in fields(Books) if each.name not in _UN
 
 def _until(state: State) -> int | None:
     match state:
-        case BackingOff():
+        case BackingOff() | Preparing():
             return state.until
         case Dormant():
             return state.deadline
@@ -122,7 +123,7 @@ def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0
             return ("running", *_hindered(state))
         case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
             return _planned(state)
-        case Evicting() | Counting() | BackingOff():
+        case Evicting() | Counting() | BackingOff() | Preparing():
             return "backing-off", "", state.reason
         case Latching():
             return "down", LATCH, f"{LATCH}: {state.detail}"

@@ -9,19 +9,21 @@ from actors.describing import ExitReason
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Early, Setup
 from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
-from actors.logic.supervisor_effects import Announce, Gone, Hire, LaunchChild, Pass
+from actors.logic.supervisor_effects import Announce, Gone, Hire, LaunchChild, Pass, Up
 from actors.logic.supervisor_states import (
     BackingOff,
     Counting,
     CrashLooping,
+    Evicting,
     Latching,
+    Preparing,
     Raising,
     Resetting,
     Running,
     Starting,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import ChildExited, Forward, Role, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, WakeAt, Woken
 from substrate.messages import (
     BeginGeneration,
     Done,
@@ -38,6 +40,7 @@ from waypost.model.times import Now
 from waypost.testing.supervision import (
     BOOKS,
     BRINK,
+    CODE,
     COUNTED,
     COUNTING,
     CRASH_LOOPING,
@@ -228,6 +231,66 @@ def test_a_generation_that_could_not_be_begun_in_the_pause_makes_it_longer(answe
     again = step(longer.state, Woken(longer.state.wake))
     assert isinstance(again.state, Raising)
     assert [type(effect.what) for effect in again.effects if isinstance(effect, Pass)] == [BeginGeneration]
+
+
+HELLO = ChildReady(Generation(4), 77, CODE, "")
+
+
+@pytest.mark.parametrize(("readied", "launched"), [(0.2, 95.8), (7.0, 95.5), (0.0, None)])
+def test_a_child_is_launched_so_early_that_it_is_ready_when_the_pause_is_over(readied, launched) -> None:
+    """By what the last one took to start; in the first half of a pause there never is a child."""
+    counting = replace(COUNTING, books=replace(BOOKS, readied=readied))
+    following = step(counting, COUNTED, now=Now(1_000_000, 95.1))
+    wakes = {each.message: each.mono for each in following.effects if isinstance(each, WakeAt)}
+    assert wakes.pop(Woken(following.state.wake)) == 96.0
+    assert wakes == ({} if launched is None else {Woken(following.state.launch): pytest.approx(launched)})
+
+
+def prepared() -> Preparing:
+    """Launched before the pause is over, after its generation was durable."""
+    state = step(replace(COUNTING, books=replace(BOOKS, readied=0.2)), COUNTED, now=Now(1_000_000, 95.1)).state
+    assert step(state, Woken(state.launch)).state == state, "no child before its generation"
+    state = step(state, Outcome(state.raised, Done(1, Generation(4)))).state
+    following = step(state, Woken(state.launch), now=Now(1_000_000, 95.8))
+    assert without_news(following)[:2] == (Hire(Role.CHILD, 4), LaunchChild())
+    assert isinstance(following.state, Preparing)
+    return following.state
+
+
+def test_a_child_that_is_ready_early_is_given_to_nobody_before_the_pause_is_over() -> None:
+    """Else a run that ends each child it is given to would do so without a pause."""
+    state = prepared()
+    ready = step(state, HELLO, now=Now(1_000_000, 95.9))
+    assert without_news(ready) == ()
+    assert describe(SETUP, ready.state).state == "backing-off"
+    assert ready.state.books.readied == pytest.approx(0.1)
+    over = step(ready.state, Woken(state.wake), now=Now(1_000_000, 96.0))
+    assert isinstance(over.state, Running)
+    assert over.state.since == 96.0
+    assert without_news(over)[0] == Up(Generation(4))
+
+
+def test_a_child_that_is_late_is_waited_for_as_ever() -> None:
+    """The pause is over, and it starts still; its deadline is from its launch."""
+    state = prepared()
+    over = step(state, Woken(state.wake))
+    assert over.state == Starting(state.books, state.deadline)
+    assert isinstance(step(over.state, HELLO).state, Running)
+
+
+@pytest.mark.parametrize(
+    ("message", "follows"),
+    [
+        (ChildExited(Generation(4), ExitReason(status=1)), BackingOff),
+        (ChannelViolated(Generation(4), "bad frame"), Evicting),
+        (Woken(13), Evicting),
+    ],
+    ids=["it ends", "it breaks the protocol", "it is never ready"],
+)
+def test_what_a_child_does_in_the_pause_counts_as_if_that_were_over(message, follows) -> None:
+    """It ended unasked like any other; the pause after it is longer."""
+    state = replace(prepared(), deadline=13)
+    assert isinstance(step(state, message).state, follows)
 
 
 def test_the_last_exit_stays_on_record() -> None:

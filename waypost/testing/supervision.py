@@ -41,6 +41,7 @@ from actors.logic.supervisor_states import (
     Lost,
     Opening,
     Over,
+    Preparing,
     Raising,
     Replacing,
     Resetting,
@@ -191,6 +192,10 @@ DISMISSING = Dismissing(BOOKS, "code-changed", "run it again")
 BACKING_OFF = BackingOff(BOOKS, TOKEN, 1_001_000, "ended by SIGKILL")
 BACKING_OFF_RAISING = replace(BACKING_OFF, raised=RAISED)
 BACKING_OFF_RAISED = replace(BACKING_OFF_RAISING, next=Generation(4))
+EARLY = replace(BACKING_OFF_RAISED, wake=1, launch=TOKEN)
+"""Woken, it launches its child before the pause is over."""
+PREPARING = Preparing(BOOKS, 2, TOKEN, 1_001_000, "ended by SIGKILL")
+PREPARED = replace(PREPARING, hello=ChildReady(Generation(3), 77, CODE, ""))
 LATCHING = Latching(BOOKS, TOKEN, LATCHED.detail)
 CRASH_LOOPING = CrashLooping(BOOKS, LATCHED)
 RESETTING = Resetting(replace(BOOKS, asked={LIFTED: 6}), LATCHED, LIFTED)
@@ -237,7 +242,7 @@ TOLD = tuple(
 
 OPEN = (
     *(RAISING, STARTING, RUNNING, EVICTING, EVICTING_COUNTED, DISMISSING, COUNTING, BRINK, BACKING_OFF),
-    *(BACKING_OFF_RAISING, BACKING_OFF_RAISED),
+    *(BACKING_OFF_RAISING, BACKING_OFF_RAISED, EARLY, PREPARING, PREPARED),
     *(DRAINING, DRAINING_TO_REST, DRAINING_TO_STOP, EVICTING_TO_STOP, COUNTING_TO_REST, SHELVING),
     *(RETIRING, SUPERSEDING, BEREFT, REPLACING, SUCCEEDING, STARTING_TO_END),
     *(LATCHING, CRASH_LOOPING, RESETTING, UNMANNED, HELD, LIFTING, LOOKING, DOZING, LETTING_GO),
