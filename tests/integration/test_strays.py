@@ -215,6 +215,40 @@ os.kill(os.getpid(), 9)
     assert ended(second)
 
 
+def test_a_guardian_that_is_killed_while_nobody_has_a_word_for_it_is_replaced_at_once(clean: ExitStack) -> None:
+    """A host may have no child to begin or to end for weeks, and be killed in any of them."""
+    listed = started(clean, WAITS, session=True)
+    code = f"""
+import os
+from waypost.host import guardian as guardians
+from waypost.host.wires import Wires
+guardians.BRIEF = 0.0
+guardian = guardians.Guardian()
+guardian.watch({listed})
+wires = Wires(guardian=guardian).start()
+before = guardian.pid
+os.kill(before, 9)
+while guardian.pid in (before, None): os.sched_yield()
+wires.close()
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert ended(listed)
+
+
+def test_what_ends_each_guardian_at_its_start_is_not_met_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was there for a moment only is replaced with the next word, and not at once."""
+    monkeypatch.setattr(guardians, "BRIEF", 600.0)
+    guardian = Guardian()
+    try:
+        guardian.ended()
+        assert guardian.pid is None
+        guardian.watch(2**22 + 1)
+        assert guardian.pid is not None
+    finally:
+        guardian.close()
+
+
 def test_a_host_without_a_shell_says_so_and_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,9 @@ group, on a pipe that only the host holds: the end of the pipe is the end of the
 session of its own, deaf to every signal that can be ignored. What has left its group is found by the next start
 (`ipc.strays`).
 
+One that is killed is replaced at once (`waypost.host.guarding`), and told everything; but one that ended
+within ``BRIEF`` seconds of its start with the next word to it, so that what ends them all isn't met again and again.
+
 Promise: nothing that lives is killed. A group is taken off the list before its leader is reaped, so its number can't
 have become another's; and a guardian that has to be replaced is dead before its pipe is closed.
 """
@@ -12,10 +15,12 @@ have become another's; and a guardian that has to be replaced is dead before its
 import logging
 import os
 import subprocess
+import time
 from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
+BRIEF = 1.0
 SHELL = "/bin/sh"
 SCRIPT = """\
 trap '' HUP INT QUIT TERM TSTP
@@ -36,6 +41,7 @@ class Guardian:
     def __init__(self) -> None:
         self._groups: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
+        self._since = 0.0
         self._begin()
 
     @property
@@ -54,6 +60,14 @@ class Guardian:
             self._groups.remove(group)
         self._say(f"- {group}\n")
 
+    def ended(self) -> None:
+        """Its process has ended, and that wasn't asked for."""
+        brief = time.monotonic() - self._since < BRIEF
+        self.close()
+        if not brief:
+            log.warning("the guardian was ended by somebody; another one takes its place")
+            self._begin()
+
     def close(self) -> None:
         """End it, with nothing killed."""
         if self._process is not None:
@@ -70,7 +84,7 @@ class Guardian:
 
     def _begin(self) -> None:
         try:
-            self._process = _started()
+            self._process, self._since = _started(), time.monotonic()
         except OSError as failure:  # the next word tries again
             log.warning("there is no guardian: %s; a killed host leaves its children to the kernel", failure)
         self._tell("".join(f"+ {group}\n" for group in self._groups))

@@ -23,6 +23,7 @@ from ipc.spawn import Spawned
 from ipc.strays import Mark
 from waypost.acting import ActorEnded, Ref
 from waypost.host.guardian import Guardian
+from waypost.host.guarding import Guarding
 from waypost.model.limits import DEFAULT
 from waypost.shell import tell
 
@@ -122,7 +123,6 @@ class Wires:
 
     def __init__(self, *, unsent: int = DEFAULT.unsent, guardian: Guardian | None = None) -> None:
         self._limit = unsent
-        self._guardian = guardian
         self._left: list[Mark] = []
         """Marks of children that have ended and whose strays haven't been looked for."""
         self._parent: Ref | None = None
@@ -131,6 +131,7 @@ class Wires:
         self._wake.settimeout(0)
         self._woken.settimeout(0)
         self._selector = selectors.DefaultSelector()
+        self._guarding = Guarding(guardian, self._selector)
         self._children: dict[int, ChildWire] = {}
         self._pids: frozenset[int] = frozenset()
         self._thread = threading.Thread(target=self._run, name="wires", daemon=True)
@@ -172,6 +173,7 @@ class Wires:
         failure: str | None = None
         try:
             self._selector.register(self._woken, selectors.EVENT_READ)
+            self._guarding.look()
             self._serve()
         except BaseException as broken:  # told to the parent: without this thread no child can be served
             log.exception("the I/O thread failed")
@@ -179,6 +181,7 @@ class Wires:
         finally:
             for wire in tuple(self._children.values()):
                 self._kill(wire)
+            self._guarding.close()
             self._selector.close()
             self._wake.close()
             self._woken.close()
@@ -191,6 +194,9 @@ class Wires:
                 if key.fileobj is self._woken:
                     with suppress(BlockingIOError):
                         self._woken.recv(4096)
+                    continue
+                if key.data is self._guarding:
+                    self._guarding.ended()
                     continue
                 wire, channel = key.data
                 if not self._has(wire):
@@ -256,8 +262,7 @@ class Wires:
     def _adopted(self, wire: ChildWire) -> None:
         self._children[wire.spawned.pid] = wire
         self._pids = frozenset(self._children)
-        if self._guardian is not None:
-            self._guardian.watch(wire.spawned.pid)
+        self._guarding.watch(wire.spawned.pid)
         self._selector.register(wire.spawned.pidfd, selectors.EVENT_READ, (wire, "pidfd"))
         for channel in wire.open:
             self._watch(wire, channel)
@@ -353,8 +358,7 @@ class Wires:
         for channel in tuple(wire.open):
             self._last_words(wire, channel)
         del self._children[wire.spawned.pid]
-        if self._guardian is not None:
-            self._guardian.forget(wire.spawned.pid)
+        self._guarding.forget(wire.spawned.pid)
         self._left.append(wire.spawned.mark)
         ended = _reap(wire.spawned.pidfd)
         self._pids = frozenset(self._children)
