@@ -57,8 +57,10 @@ class Teller:
             )
             for line in report.longreprtext.splitlines()[-TOLD:]:
                 self._terminal.write_line(f"    {line}")
+            self._terminal.flush()
 
 
+@pytest.hookimpl(trylast=True)  # pytest's own plugins are there by then
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever has a terminal tells: with -n that is the process that hands out the tests, and no other."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
