@@ -52,6 +52,10 @@ from waypost.shell import Shell, tell
 _MARKED = 64
 """Flushes of which the observer is told together, as long as they come within ``_TOGETHER`` seconds."""
 _TOGETHER = 1.0
+_OBSERVED = (Flush, Idle)
+_ANSWERED = (Open, Submit)
+_NOWHERE = To()
+"""Made once each, as every message comes by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class SubstrateActor(Shell):
         body, to = (message.body, To(token=message.token)) if isinstance(message, Asked) else (message, _to(message))
         match state:
             case Serving():
-                if isinstance(body, Flush | Idle) and self._observer is not NOBODY:
+                if isinstance(body, _OBSERVED) and self._observer is not NOBODY:
                     return Next(state, self._observed(state.writer, body, to, now))
                 return Next(state, tuple(_serve(state.writer, body, to, now)))
             case Unopened():
@@ -205,7 +209,7 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
 
 
 def _to(message: SubstrateMessage) -> To:
-    return To(ref=message.reply_to, correlation=message.correlation) if isinstance(message, Open | Submit) else To()
+    return To(ref=message.reply_to, correlation=message.correlation) if isinstance(message, _ANSWERED) else _NOWHERE
 
 
 def _answer(to: To, result: Result) -> tuple[Effect, ...]:

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from zlib import adler32
 
@@ -105,7 +105,7 @@ def whole(kind: Kind, data: bytes, *, compress: bool = False) -> bytes:
     """An entry that stands for itself."""
     size = len(data)
     if not compress and size <= _STORED_LIMIT:
-        return _join((_before_stored(kind << 4, size), data, _BIG(adler32(data))))
+        return _join((_BEFORE_STORED[kind](size), data, _BIG(adler32(data))))
     head = entry_head(kind << 4, size)
     return head + _compressed(data) if compress else b"".join((head, *_pieces(data)))
 
@@ -124,9 +124,12 @@ def tree_delta(old: bytes, new: bytes, back: int) -> bytes:
     return _join((head, distance(back), block, change, _BIG(adler32(change))))
 
 
-@functools.lru_cache(maxsize=_SIZES)
-def _before_stored(kind_bits: int, size: int) -> bytes:
-    return entry_head(kind_bits, size) + _block(size)
+def _before_stored(kind: int) -> Callable[[int], bytes]:
+    """What comes before an object of each size; a memory for each kind, as a lone number is found sooner."""
+    return functools.lru_cache(maxsize=_SIZES)(lambda size: entry_head(kind << 4, size) + _block(size))
+
+
+_BEFORE_STORED = tuple(_before_stored(kind) for kind in range(4))
 
 
 @functools.lru_cache(maxsize=_SIZES)

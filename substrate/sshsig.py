@@ -81,7 +81,7 @@ def _before(public: bytes) -> bytes:
 
 def armour(signature: Signature) -> bytes:
     """The text that stands in a commit's ``gpgsig`` header."""
-    text = base64.b64encode(_before(signature.public) + signature.signature)
+    text = binascii.b2a_base64(_before(signature.public) + signature.signature, newline=False)
     return _BEGIN + b"\n".join(_LINES(text)) + _END
 
 

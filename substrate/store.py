@@ -11,6 +11,7 @@ present flush, and libgit2's cache of 4 MB for the whole process.
 import errno
 import functools
 import os
+from binascii import hexlify
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -265,9 +266,9 @@ class Store:
                 draft = self._draft
                 self._parent = self._journals.current.add(_COMMIT, draft.headers + b"\n" + draft.subject + b"\n")
             date = b" %d +0000\n" % seconds(at)
-            above = b"parent %s\n" % self._parent.hex().encode() if self._parent is not None else b""
-            headers = b"tree %s\n%sauthor %s%scommitter %s%s" % (
-                tree.hex().encode(), above, who, date, self._committer, date,
+            above = b"parent %b\n" % hexlify(self._parent) if self._parent is not None else b""
+            headers = b"tree %b\n%bauthor %b%bcommitter %b%b" % (
+                hexlify(tree), above, who, date, self._committer, date,
             )  # fmt: skip
             self._draft = _Draft(headers, line)
             self._flush.commit(changes)
@@ -378,8 +379,9 @@ class _Writing:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if failure is not None:
-            self._store.fail(f"{type(failure).__name__}: {failure}")
+        if failure is None:
+            return
+        self._store.fail(f"{type(failure).__name__}: {failure}")
         if isinstance(failure, OSError):
             raise FlushFailed(self._store.path, failure.strerror or str(failure), failure.errno) from failure
 

@@ -3,7 +3,7 @@
 Values only, so that decisions can be imported without a thread or a clock; ``waypost.shell`` carries them out.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -48,12 +48,11 @@ class Next(msgspec.Struct, Generic[S], frozen=True):
     effects: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What ``request`` sends; a decision sees ``Asked`` and answers, now or later, with ``Reply``."""
 
     body: Any
-    answer: Box = field(repr=False)
+    answer: Box
     """Where the answer goes, once; an exception is raised at the asker."""
 
 

@@ -111,7 +111,7 @@ class Shell(pykka.ThreadingActor):
 
     def on_receive(self, message: Any) -> None:
         """Decide, then act. Never overridden: an actor differs by its decision and its effects."""
-        asked = isinstance(message, Question)
+        asked = type(message) is Question
         try:
             if asked:
                 token = next(self._tokens)
