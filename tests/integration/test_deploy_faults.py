@@ -20,14 +20,17 @@ from waypost.host.code_errors import CodeGone, NothingDeployed
 from waypost.host.datadir import DataDir, lay_out
 from waypost.host.deployed import Known, deployed_here, keep_whole, known
 from waypost.host.deploying import Means, deploy, deploy_all, deploy_alone
+from waypost.host.deployment_why import sentence_of
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, HostRuns, NotWritable, Taken
+from waypost.host.explain import Situation
 from waypost.host.lock import HostLock
 from waypost.host.materialise import is_whole
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import deployment
 from waypost.model.times import Now
+from waypost.testing import sayings
 from waypost.testing.clock import START
 from waypost.testing.disks import Died, DyingDisk, FailingDisk
 from waypost.testing.stores import fsck as git_fsck
@@ -189,18 +192,25 @@ def test_one_that_cannot_be_read_hides_none_of_the_others(tmp_path: Path) -> Non
     deploy_alone(folder, described(OLD, "bad", "bad@example.com"), command=("x",))
     (folder / "repos/bad.git/refs/heads/log").write_text("0" * 40 + "\n")
     assert list(known(DataDir(folder), SigningKey.load(DataDir(folder).signing_key).public)) == ["echo"]
-    (found,) = deployed_here(DataDir(folder), timeout=30, environment={})
+    (found,) = deployed_here(DataDir(folder), timeout=30, environment={}).described
     assert found.spec.name == "echo"
     shutil.rmtree(folder / "repos/echo.git")
     with pytest.raises(SubstrateError):
         deployed_here(DataDir(folder), timeout=30, environment={})
 
 
-@pytest.mark.parametrize("wrong", ["another one's repository", "code that doesn't load", "an address that is taken"])
+@pytest.mark.parametrize(
+    ("wrong", "helps"),
+    [
+        ("another one's repository", "waypost fsck zoo"),
+        ("code that doesn't load", "waypost deploy FILE"),
+        ("an address that is taken", "waypost backup zoo FILE"),
+    ],
+)
 def test_one_that_cannot_be_run_keeps_no_other_from_running(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: str, helps: str
 ) -> None:
-    """A folder that was put in another one's place must not stop everything else that a host has to do."""
+    """A folder that was put in another one's place must not stop all the others; `why` says what helps."""
     folder = tmp_path / "data"
     flow = "from waypost import Workflow\nw = Workflow('{0}', address='{1}@example.com')\n@w.run\ndef f(): ...\n"
     deploy_alone(folder, described({"echo.py": flow.format("echo", "echo").encode()}), command=("x",))
@@ -210,13 +220,21 @@ def test_one_that_cannot_be_run_keeps_no_other_from_running(
         shutil.rmtree(folder / "repos/zoo.git")
         shutil.copytree(folder / "repos/echo.git", folder / "repos/zoo.git")
     elif wrong == "an address that is taken":
+        shutil.copytree(folder, tmp_path / "else")
+        for gone in ("repos/echo.git", "repos/zoo.git", "heads"):
+            shutil.rmtree(tmp_path / "else" / gone)
         taken = flow.format("zoo", "echo").encode()
         deploy_alone(tmp_path / "else", described({"echo.py": taken}, "zoo", "echo@example.com"), command=("x",))
         shutil.rmtree(folder / "repos/zoo.git")
         shutil.copytree(tmp_path / "else/repos/zoo.git", folder / "repos/zoo.git")
-    (found,) = deployed_here(DataDir(folder), timeout=30, environment={})
-    assert found.spec.name == "echo"
+    here = deployed_here(DataDir(folder), timeout=30, environment={})
+    assert [each.spec.name for each in here.described] == ["echo"]
     assert "zoo isn't run: " in caplog.text
+    (left,) = here.left_out
+    assert (left.name, left.command) == ("zoo", helps)
+    told = sentence_of(Situation(name="zoo", address="zoo@example.com", hosted=False, beside=True, left_out=left))
+    sayings.check(told)
+    assert (left.why in told.waits_for, told.command) == (True, helps)
 
 
 def test_what_is_deployed_must_be_what_it_says(tmp_path: Path) -> None:
@@ -230,7 +248,7 @@ def test_what_is_deployed_must_be_what_it_says(tmp_path: Path) -> None:
     with pytest.raises(CodeGone, match="it says that it is 'else'"):
         deployed_here(DataDir(folder), timeout=30, environment={})
     deploy_alone(folder, described({"echo.py": flow.format("echo").encode()}), command=("x",))
-    (found,) = deployed_here(DataDir(folder), timeout=30, environment={})
+    (found,) = deployed_here(DataDir(folder), timeout=30, environment={}).described
     assert found.spec.name == "echo"
     deploy_alone(tmp_path / "empty", described(OLD), command=("x",))
     shutil.rmtree(DataDir(tmp_path / "empty").repo("echo"))

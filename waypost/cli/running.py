@@ -20,7 +20,7 @@ from waypost.cli.output import complain, err, out
 from waypost.cli.place import existing, for_host, plain
 from waypost.host.app import Config, Host
 from waypost.host.datadir import DataDir
-from waypost.host.deployed import deployed_here
+from waypost.host.deployed import Here, deployed_here
 from waypost.host.describe import Described, describe_all
 from waypost.host.descriptors import raise_limit, too_few
 from waypost.host.errors import HostError, NoThread
@@ -65,13 +65,15 @@ def run(
     for each in (*files, str(place)):
         plain("the path", str(Path(each).absolute()))
     isolation = choose(asked, data=str(place), environment=os.environ)
-    described = _described(tuple(map(Path, files)), place, isolation)
+    here = _here(tuple(map(Path, files)), place, isolation)
+    described = here.described
     if warning := too_few(raise_limit(), sum(each.sleep is None for each in described)):
         err(f"waypost: {warning}")
     with Signals() as signals:
         config = Config(
             data=place,
             described=described,
+            left_out=here.left_out,
             command=("waypost", *sys.argv[1:]),
             environment=dict(os.environ),
             allow_network=allow_network,
@@ -105,11 +107,11 @@ def run(
     return Exit.OK
 
 
-def _described(files: tuple[Path, ...], place: Path, isolation: Isolation) -> tuple[Described, ...]:
+def _here(files: tuple[Path, ...], place: Path, isolation: Isolation) -> Here:
     """What the host runs: these, or, where none is named, all that is deployed in its data directory."""
     deadline, environment = DEFAULT.ready_deadline, os.environ
     if files:
-        return describe_all(files, timeout=deadline, environment=environment, data=place, isolation=isolation)
+        return Here(describe_all(files, timeout=deadline, environment=environment, data=place, isolation=isolation))
     return deployed_here(DataDir(place), timeout=deadline, environment=environment, isolation=isolation)
 
 

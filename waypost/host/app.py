@@ -37,6 +37,7 @@ from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.deploying import Means, deploy_all, keys
 from waypost.host.describe import Described, describe
 from waypost.host.errors import HostError
+from waypost.host.explain import LeftOut
 from waypost.host.following import FollowersActor
 from waypost.host.following_doors import FollowDoors
 from waypost.host.grants_doors import GrantsDoors
@@ -75,6 +76,8 @@ class Config:
 
     data: Path
     described: tuple[Described, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    """What was to be run, too, and can't be."""
     command: tuple[str, ...]
     """For people who find the lock held."""
     environment: Mapping[str, str] = field(repr=False)
@@ -154,7 +157,9 @@ class Host:
             opened.callback(_quietly, lambda: followers.stop(timeout=_MARGIN))
             attendants = ((TURNS, observer), (FOLLOWED, followers))
             root = _root(config, ports, clock, wires, opened, sinks, attendants, _users(config, data, reserved))
-            live = Live(root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted))
+            live = Live(
+                root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted), config.left_out
+            )
             lookout = Lookout(root, observer, config.limits, clock)
             status = Status(
                 waypost=__version__,

@@ -5,14 +5,15 @@ Nobody writes to those, so they are read as without a host; a list that left the
 would be wrong.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TypeVar
 
 from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
 from waypost.host.errors import NotNow
-from waypost.host.explain import Situation
+from waypost.host.explain import LeftOut, Situation
 from waypost.host.offline import Offline
 from waypost.host.source import Source
 from waypost.model.ids import RunId
@@ -21,14 +22,24 @@ A = TypeVar("A")
 
 
 class Beside:
-    """A ``Source`` for one request. ``resting`` reads what lies on the disk, without what is hosted."""
+    """A ``Source`` for one request. ``resting`` reads what lies on the disk, without what is hosted.
 
-    def __init__(self, hosted: Source, resting: Callable[[Collection[str]], Offline]) -> None:
-        self._hosted, self._open = hosted, resting
+    ``left_out``: why the host doesn't run what it was to run, by name.
+    """
+
+    def __init__(
+        self,
+        hosted: Source,
+        resting: Callable[[Collection[str]], Offline],
+        left_out: Mapping[str, LeftOut] = MappingProxyType({}),
+    ) -> None:
+        self._hosted, self._open, self._left_out = hosted, resting, left_out
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment, those that are hosted first."""
-        resting = (replace(each, beside=True) for each in self._resting.situations())
+        resting = (
+            replace(each, beside=True, left_out=self._left_out.get(each.name)) for each in self._resting.situations()
+        )
         return (*self._by_name.values(), *resting)
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:

@@ -13,13 +13,16 @@ from waypost.host.code_errors import CodeGone, NothingDeployed
 from waypost.host.datadir import DataDir
 from waypost.host.describe import Described, ask, described, refuse_taken
 from waypost.host.errors import BadWorkflow, HostError, Taken
+from waypost.host.explain import LeftOut
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.materialise import is_whole, materialise
+from waypost.host.narrate import printable
 from waypost.host.notes import noted
 from waypost.model.code import Deployed, tree_hash
 from waypost.model.declaration import NotDescribed
 from waypost.model.errors import WaypostError
 from waypost.model.installed import present
+from waypost.model.why import command
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +33,14 @@ class Known:
 
     address: str
     record: Deployed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What is deployed in a data directory: what a host can run, and what it leaves out."""
+
+    described: tuple[Described, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def known(data: DataDir, key: PublicKey, asleep: Iterable[Described] = ()) -> dict[str, Known]:
@@ -48,17 +59,18 @@ def known(data: DataDir, key: PublicKey, asleep: Iterable[Described] = ()) -> di
 
 def deployed_here(
     data: DataDir, *, timeout: float, environment: Mapping[str, str], isolation: Isolation = NONE
-) -> tuple[Described, ...]:
+) -> Here:
     """Every deployment of a data directory on the code that is deployed, looked at as a file is that is run.
 
     One that sleeps isn't looked at (``notes``). One whose repository or code can't be read, doesn't load, is another
-    one's or has another one's address is left out, and named in the log: it keeps no other from running.
+    one's or has another one's address is left out, and named in the log with why: it keeps no other from running.
     Raises NothingDeployed, NoDataDirectory; where none is left, what is wrong with the first: SubstrateError, CodeGone,
     BadWorkflow.
     """
     key = offline.public_key(data)
     asleep = noted(data, present()) if data.sleeping("").parent.exists() else {}
     found: list[Described] = []
+    left_out: list[LeftOut] = []
     failures: list[WaypostError] = []
     for name in data.deployments():
         if name in asleep:
@@ -71,11 +83,23 @@ def deployed_here(
                 found.append(one)
         except (SubstrateError, CodeGone, BadWorkflow, Taken) as failure:
             hint = f" ({failure.hint})" if isinstance(failure, HostError) and failure.hint else ""
-            _log.warning("%s isn't run: %s%s", name, failure.message, hint)
+            why = failure.message.removeprefix(f"{name}: ")
+            _log.warning("%s isn't run: %s%s", name, why, hint)
             failures.append(failure)
+            left_out.append(LeftOut(name, printable(why), _helps(name, failure)))
     if not found:
         raise failures[0] if failures else NothingDeployed(str(data.path))
-    return tuple(found)
+    return Here(tuple(found), tuple(left_out))
+
+
+def _helps(name: str, failure: WaypostError) -> str:
+    match failure:
+        case BadWorkflow():
+            return command("deploy", "FILE")
+        case Taken():
+            return command("backup", name, "FILE")
+        case _:
+            return command("fsck", name)
 
 
 def keep_whole(data: DataDir, name: str, tree: str, key: PublicKey) -> None:

@@ -26,7 +26,16 @@ def sentence_of(situation: Situation) -> Sentence:
         return situation.why
     if situation.hosted:
         return Sentence(waits_for="its host to say how it is", then="it says so", since=situation.since)
-    name, run = situation.name, command("run")
+    name, run, left = situation.name, command("run"), situation.left_out
+    if left is not None:
+        return Sentence(
+            waits_for=f"somebody to mend why the host that runs here left it out: {left.why}",
+            then="when it is mended, end that host (Ctrl-C): `waypost run` runs all; mail for it is kept meanwhile",
+            since=situation.since,
+            command=left.command,
+            alternative=run,
+            needed=True,
+        )
     match situation.code or situation.state:
         case "unreadable":
             return Sentence(

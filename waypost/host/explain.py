@@ -18,6 +18,15 @@ CANCEL, PAUSE = "cancel", ""
 """No calls' identities."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A deployment that a host was to run and doesn't: why, and the command that helps, to be pasted."""
+
+    name: str
+    why: str
+    command: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """What a deployment does: its supervisor's word, or that no host runs."""
@@ -43,6 +52,8 @@ class Situation:
     """Its supervisor's own sentence, where a host runs it."""
     beside: bool = False
     """Whether a host runs here, and not this one."""
+    left_out: LeftOut | None = None
+    """Why not, where it was to."""
 
 
 @dataclass(frozen=True, slots=True)

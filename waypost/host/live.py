@@ -3,7 +3,7 @@
 Every call may raise Unanswered: a part of the host has failed, or takes too long.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -65,7 +65,7 @@ from waypost.host.answers import (
 )
 from waypost.host.beside import Beside
 from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule, Unanswered
-from waypost.host.explain import Situation
+from waypost.host.explain import LeftOut, Situation
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mailbus import MailBusActor
 from waypost.host.messages import Awaken, Deliver, Deployed, Deployments
@@ -98,13 +98,19 @@ class Live:
     """A ``Source``, and the writing verbs, over the root of this process's actors."""
 
     def __init__(
-        self, root: Ref, limits: Limits, resting: Callable[[Collection[str]], Offline], timeout: float = TIMEOUT
+        self,
+        root: Ref,
+        limits: Limits,
+        resting: Callable[[Collection[str]], Offline],
+        left_out: Iterable[LeftOut] = (),
+        timeout: float = TIMEOUT,
     ) -> None:
         self._root, self._limits, self._resting, self._timeout = root, limits, resting, timeout
+        self._left_out = {each.name: each for each in left_out}
 
     def everything(self) -> Beside:
         """A ``Source`` for one request: what is hosted, and what else lies in the data directory."""
-        return Beside(self, self._resting)
+        return Beside(self, self._resting, self._left_out)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
