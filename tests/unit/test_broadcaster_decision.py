@@ -7,7 +7,7 @@ import msgspec
 from actors.logic import terminal
 from actors.logic.terminal import HELD_PROGRESS, Show, State, advance
 from actors.messages import ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
-from actors.watching import EVERYTHING, TURNS, Turned
+from actors.watching import APPROVALS, EVERYTHING, TURNS, Turned
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -252,6 +252,21 @@ def test_who_follows_everything_has_each_event_of_every_run_and_no_mail_or_progr
     bench.do(end())
     bench.flush()
     assert [said for _who, said in bench.take()] == ["1 RunStarted", "1 RunStarted", "2 StepStarted", "3 RunCompleted"]
+
+
+def test_who_shows_approvals_has_what_may_open_or_close_one_and_nothing_else():
+    """Of whichever run; a step has nothing to do with it."""
+    bench = Bench()
+    bench.tell(Watch(APPROVALS, ANNE))
+    bench.run()
+    bench.do(step())
+    awaited = ev.SignalAwaited(call=CallId("r1#2"), park="input", seen=1)
+    bench.do(Append(by=CHILD, run=RUN, events=(awaited,)))
+    assert bench.take() == []
+    bench.flush()
+    bench.do(end())
+    bench.flush()
+    assert bench.take() == [("anne", "3 SignalAwaited"), ("anne", "4 RunCompleted")]
 
 
 def test_a_run_s_watcher_sees_nothing_of_other_runs():

@@ -88,6 +88,7 @@ def fold(events: Sequence[ev.AnyEvent]) -> Run:
         ([STARTED, INPUT, ev.SignalAwaitAbandoned(call=B)], Driven),
         ([STARTED, PAUSED], Paused),
         ([STARTED, STEP, PAUSED, DONE], Paused),
+        ([STARTED, STEP, PAUSED, *TRY_AGAIN], Paused),
         ([STARTED, INPUT, PAUSED, ev.RunUnpaused(by="ann")], Driven),
         ([STARTED, ev.RunCompleted(result=NULL)], Ended),
         ([STARTED, ev.RunFailed(error=BOOM)], Ended),

@@ -274,3 +274,35 @@ def test_a_second_snapshot_is_an_error():
     bench.open()
     with pytest.raises(OutOfTurn):
         bench.tell(bench.paper.snapshot())
+
+
+def test_of_many_deadlines_the_nearest_are_kept_in_mind_and_none_is_lost():
+    """A hundred thousand may be pending: the log has them, and those that are far are asked for when they are near."""
+    bench = TimeBench(limits=Limits(deadlines=2))
+    bench.open()
+    for number in range(9, 0, -1):  # each is nearer than all before it
+        bench.child(timer(f"r1#{number}", 60 * number))
+    fired: list[str] = []
+    for minute in range(1, 10):
+        bench.at(minute * 60_000)
+        for wake in tuple(bench.wakes):
+            bench.tell(wake.message)
+        bench.stream()
+        while bench.requests:
+            fired += [timer for _run, timer in bench.fired()[:1]]
+            assert isinstance(bench.answer(), Done)
+    assert fired == [f"r1#{number}" for number in range(1, 10)]
+
+
+def test_deadlines_that_cannot_be_read_are_asked_for_again():
+    """Before a second has passed nobody is asked again, and then all are there."""
+    bench = TimeBench(limits=Limits(deadlines=2), prompt=False)
+    bench.do(Append(by=CHILD, run=bench.runs[0], events=tuple(timer(f"r1#{n}", n) for n in range(1, 5))))
+    bench.at(HOUR)
+    bench.open()
+    bench.look(Withheld("the repository is being opened"))
+    assert (len(bench.requests), len(bench.looks)) == (0, 0)
+    assert bench.wakes[-1].mono == 1000.0 + DEFAULT.backoff_first
+    bench.wake()
+    bench.look()
+    assert bench.fired() == [("1", "r1#1"), ("1", "r1#2")]
