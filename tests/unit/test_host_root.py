@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, Woken
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host.errors import AllDown, HostBroke
@@ -28,6 +28,7 @@ from waypost.host.root_states import (
     Dismiss,
     GiveUp,
     Idle,
+    Introduce,
     Report,
     Setup,
     StartBus,
@@ -35,12 +36,14 @@ from waypost.host.root_states import (
     State,
     Stopped,
 )
+from waypost.host.seats import Seat
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
 LIMITS = Limits()
-BUS, BUS_2, WATCHER = (cast(Ref, name) for name in ("bus", "bus 2", "watcher"))
+BUS, BUS_2 = (cast(Ref, name) for name in ("bus", "bus 2"))
+WATCHER = Seat("timeline", None, lambda parent, _incarnation: parent)
 BEGIN = Now(wall=1_000_000, mono=50.0)
 
 
@@ -116,7 +119,7 @@ def test_the_bus_comes_first_then_each_deployment_in_order() -> None:
     assert after(*UP[:3])[1] == [
         Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1")))),
         Tell(ref("courier a 1"), Serve(ref("supervisor a 1"), BUS)),
-        Tell(ref("supervisor a 1"), WatchRun(None, WATCHER)),
+        Introduce(WATCHER, ref("supervisor a 1")),
         Tell(ref("supervisor a 1"), Start()),
     ]
 

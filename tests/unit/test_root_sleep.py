@@ -8,7 +8,7 @@ import pytest
 from actors.describing import Description
 from actors.draining import Depart, GiveWay
 from actors.messages import Start, StateChanged, WakeAt, Woken
-from actors.watching import FOLLOWED, Sleeps
+from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.host.berths import HOST, ONE, PATIENCE
@@ -32,17 +32,21 @@ from waypost.host.messages import (
 from waypost.host.root_logic import advance
 from waypost.host.root_redeploying import described
 from waypost.host.root_states import Dismiss, Idle, Note, Report, Setup, StartBus, StartDeployment, State, Stopped
+from waypost.host.seats import Seat
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 from waypost.testing.supervision import a_spec
 
-BUS, BUS_2, SINKS, FOLLOWERS = (cast(Ref, name) for name in ("bus", "bus 2", "sinks", "followers"))
+BUS, BUS_2 = (cast(Ref, name) for name in ("bus", "bus 2"))
 A, B, C, D = (a_spec(name) for name in "abcd")
 NOW = Now(wall=1_000_000, mono=50.0)
 LATER = NOW.wall + 60_000
 DUE = Now(wall=LATER, mono=110.0)
-SETUP = Setup(Limits(threads=HOST + 2 * ONE), sinks=SINKS, attendants=((FOLLOWED, FOLLOWERS),))
+SINKS = Seat("sinks", APPROVALS, lambda parent, _incarnation: parent)
+FOLLOWERS = Seat("followers", FOLLOWED, lambda parent, _incarnation: parent)
+TIMELINE = Seat("timeline", None, lambda parent, _incarnation: parent)
+SETUP = Setup(Limits(threads=HOST + 2 * ONE), seats=(SINKS, FOLLOWERS, TIMELINE))
 SLEEPING = (Begin((A, B), {A.name: Sleep(LATER), B.name: Sleep(None)}), BusStarted(1, BUS))
 
 

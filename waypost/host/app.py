@@ -17,7 +17,7 @@ import pykka
 
 from actors.describing import Description
 from actors.messages import StateChanged
-from actors.watching import FOLLOWED, TURNS
+from actors.watching import APPROVALS, FOLLOWED, TURNS
 from ipc import cores
 from ipc.secret import Secret
 from substrate.disk import Disk
@@ -54,13 +54,13 @@ from waypost.host.observer import Ear, ObserverActor
 from waypost.host.redeploying import Redeployer
 from waypost.host.reserved import Reserved
 from waypost.host.root import HostActor, House
+from waypost.host.seats import Seat
 from waypost.host.server import ApiServer, bind
 from waypost.host.sink import SinkActor
 from waypost.host.sink_logic import HangUp
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users
 from waypost.host.wires import Wires
-from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell
@@ -151,12 +151,10 @@ class Host:
             )
             library = LibraryActor.start(partial(offline.Offline, data, config.limits), clock=clock)
             opened.callback(_quietly, lambda: library.stop(timeout=_MARGIN))
-            sinks = SinkActor.start(clock=clock, library=library)
-            opened.callback(_quietly, lambda: sinks.stop(timeout=_MARGIN))
-            followers = FollowersActor.start(clock=clock)
-            opened.callback(_quietly, lambda: followers.stop(timeout=_MARGIN))
-            attendants = ((TURNS, observer), (FOLLOWED, followers))
-            root = _root(config, ports, clock, wires, opened, sinks, attendants, _users(config, data, reserved))
+            sinks = Seat("sinks", APPROVALS, partial(_sinks, clock, library))
+            followers = Seat("followers", FOLLOWED, partial(_followers, clock))
+            seats = (sinks, followers)
+            root = _root(config, ports, clock, wires, opened, seats, observer, _users(config, data, reserved))
             live = Live(
                 root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted), config.left_out
             )
@@ -221,8 +219,8 @@ def _root(
     clock: SystemClock,
     wires: Wires,
     opened: ExitStack,
-    sinks: Ref,
-    attendants: tuple[tuple[RunId, Ref], ...],
+    seats: tuple[Seat, ...],
+    observer: Ref,
     given: Mapping[str, int],
 ) -> Ref:
     """Start the actors, and the clock and the wires, which tell the root should they fail.
@@ -231,14 +229,15 @@ def _root(
     """
     opened.callback(_quietly, clock.stop)
     opened.callback(wires.close)
-    watchers: tuple[Ref, ...] = ()
+    told: tuple[Ref, ...] = (observer,)
     if config.say is not None:
-        timeline = TimelineActor.start(config.say, clock=ports.clock)
-        opened.callback(_quietly, lambda: timeline.stop(timeout=_MARGIN))
-        watchers = (timeline,)
+        timeline = Seat("timeline", None, partial(_timeline, clock, config.say))
+        seats, told = (*seats, timeline), (timeline, observer)
+    for seat in seats:
+        opened.callback(_quietly, partial(seat.leave, _MARGIN))
 
     def report(description: Description) -> None:
-        for watcher in (*watchers, *(who for what, who in attendants if what == TURNS)):
+        for watcher in told:
             tell(watcher, StateChanged(description))
 
     house = House(
@@ -249,12 +248,13 @@ def _root(
         users=given,
         report=report,
         give_up=config.give_up,
-        watchers=watchers,
-        sinks=sinks,
-        attendants=attendants,
+        seats=seats,
+        attendants=((TURNS, observer),),
     )
     with cores.together():  # all others are started by one of these
         root = HostActor.start(house)
+        for seat in seats:
+            seat.take(root, 1)
         clock.start(root, ports.observer)
         wires.start(root)
     patience = config.limits.stop_deadline + _MARGIN
@@ -263,6 +263,18 @@ def _root(
     asleep = {each.spec.name: each.sleep for each in config.described if each.sleep is not None}
     root.tell(Begin(tuple(described.spec for described in config.described), asleep))
     return root
+
+
+def _sinks(clock: SystemClock, library: Ref, parent: Ref, incarnation: int) -> Ref:
+    return SinkActor.start(clock=clock, library=library, parent=parent, incarnation=incarnation)
+
+
+def _followers(clock: SystemClock, parent: Ref, incarnation: int) -> Ref:
+    return FollowersActor.start(clock=clock, parent=parent, incarnation=incarnation)
+
+
+def _timeline(clock: SystemClock, say: Callable[[str, str], None], parent: Ref, incarnation: int) -> Ref:
+    return TimelineActor.start(say, clock=clock, parent=parent, incarnation=incarnation)
 
 
 def _look(config: Config, data: DataDir, place: Path) -> Described:

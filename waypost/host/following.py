@@ -38,8 +38,14 @@ Page = Callable[[Deployment, RunId, int], LogPage | None]
 class FollowersActor(Shell):
     """One for a host; told ``Asking`` by each supervisor, ``Follow`` by the API."""
 
-    def __init__(self, *, clock: Clock) -> None:
-        super().__init__("followers", Hub(), advance, clock=clock)
+    def __init__(self, *, clock: Clock, parent: Ref | None = None, incarnation: int = 1) -> None:
+        super().__init__("followers", Hub(), advance, clock=clock, parent=parent, incarnation=incarnation)
+
+    def finish(self) -> None:
+        """Let nobody go on listening to what passes nothing more on: who follows comes again, from where it was."""
+        if isinstance(self._state, Hub):
+            for each in self._state.followers:
+                tell(each.follower, Ended())
 
 
 @dataclass(slots=True)

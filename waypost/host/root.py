@@ -11,7 +11,7 @@ import pykka
 
 from actors.child_process import ChildCommand
 from actors.describing import Description
-from actors.messages import WakeAt
+from actors.messages import WakeAt, WatchRun
 from actors.supervisor import SupervisorActor
 from waypost.acting import Next, Ref
 from waypost.host.child_log import ChildLog
@@ -34,17 +34,21 @@ from waypost.host.root_states import (
     GiveUp,
     Idle,
     Install,
+    Introduce,
     Note,
     Report,
+    Reseat,
     Setup,
     StartBus,
     StartDeployment,
     State,
+    Vacate,
 )
+from waypost.host.seats import Seat
 from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment, RunId
 from waypost.model.times import Now
-from waypost.shell import Shell
+from waypost.shell import Shell, tell
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +63,8 @@ class House:
     """The host's own; a child gets of it what ``ipc.environment`` says."""
     report: Callable[[Description], None]
     give_up: Callable[[HostError], None]
-    watchers: tuple[Ref, ...] = ()
-    sinks: Ref | None = None
-    """The SinkActor."""
+    seats: tuple[Seat, ...] = ()
+    """Whoever looks on, and is made anew where it fails."""
     attendants: tuple[tuple[RunId, Ref], ...] = ()
     """As of ``root_states.Setup``."""
     isolation: Isolation = NONE
@@ -73,7 +76,7 @@ class HostActor(Shell):
     """The root. Told ``Begin``; asked ``Deployments`` and ``End``."""
 
     def __init__(self, house: House) -> None:
-        self._setup = Setup(house.ports.limits, house.watchers, house.sinks, house.attendants)
+        self._setup = Setup(house.ports.limits, house.seats, house.attendants)
         super().__init__("host", Idle(), self._decide, clock=house.ports.clock)
         self._house = house
         self._code = {described.spec.name: described for described in house.described}
@@ -83,7 +86,7 @@ class HostActor(Shell):
     def _decide(self, state: State, message: RootMessage, now: Now) -> Next[State]:
         return advance(self._setup, state, message, now)
 
-    def perform(self, effect: Any) -> None:
+    def perform(self, effect: Any) -> None:  # noqa: C901, PLR0912 - one case per effect
         """Start, end, tell."""
         match effect:
             case StartBus():
@@ -105,6 +108,14 @@ class HostActor(Shell):
                 self.actor_ref.tell(Installed(effect.one.spec.name, self._install(effect.one)))
             case Dismiss():
                 effect.ref.stop(block=False)
+            case Introduce():
+                if (who := effect.seat.occupant) is not None:
+                    tell(effect.supervisor, WatchRun(effect.seat.what, who))
+            case Reseat():
+                log.error("the %s has failed; another one takes its place", effect.seat.name)
+                effect.seat.take(self.actor_ref, effect.incarnation)
+            case Vacate():
+                log.error("the %s %s; the host goes on without it", effect.seat.name, effect.why)
             case Report():
                 self._house.report(effect.description)
             case Note():

@@ -11,7 +11,6 @@ from typing import assert_never
 from actors.describing import Description
 from actors.draining import Depart
 from actors.messages import Start, StateChanged, Stop, WakeAt, WatchRun, Woken
-from actors.watching import APPROVALS
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.host.berths import left
 from waypost.host.errors import AllDown, HostBroke, NotNow
@@ -32,6 +31,7 @@ from waypost.host.messages import (
 )
 from waypost.host.root_redeploying import described, installed, left_for, redeploy
 from waypost.host.root_routes import routes
+from waypost.host.root_seats import unseated
 from waypost.host.root_sleep import (
     asleep,
     begun,
@@ -50,6 +50,7 @@ from waypost.host.root_states import (
     GiveUp,
     Idle,
     Installing,
+    Introduce,
     Leaving,
     Lost,
     Member,
@@ -128,7 +129,7 @@ def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Ne
     match message:
         case BusStarted():
             members = state.members.values()
-            running = Running(state.members, message.bus, state.incarnation, state.faults, state.night)
+            running = Running(state.members, message.bus, state.incarnation, state.faults, state.night, state.lapses)
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
             # The bus that was to send these away may have ended before it did.
             depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, Parting))
@@ -153,7 +154,9 @@ def _running(setup: Setup, state: Running, message: RootMessage, now: Now) -> Ne
                 broke = HostBroke(f"the mail bus failed {len(faults)} times: {message.failure}")
                 return Next(replace(state, faults=faults), (GiveUp(broke),))
             incarnation = state.incarnation + 1
-            return Next(Opening(state.members, incarnation, faults, state.night), (StartBus(incarnation),))
+            return Next(
+                Opening(state.members, incarnation, faults, state.night, state.lapses), (StartBus(incarnation),)
+            )
         case _:
             following = _of_deployments(setup, state, message, now)
             if not isinstance(following.state, Running):
@@ -201,9 +204,7 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
         # In the place of one that failed, or had another address: with all others, and what was handed there is lost.
         told = Tell(after.bus, route) if member.last is None else routes(after)
         effects += [told, Tell(message.courier, Serve(message.supervisor, after.bus))]
-    effects += [Tell(message.supervisor, WatchRun(None, watcher)) for watcher in setup.watchers]
-    if setup.sinks is not None:
-        effects.append(Tell(message.supervisor, WatchRun(APPROVALS, setup.sinks)))
+    effects += [Introduce(seat, message.supervisor) for seat in setup.seats]
     effects += [Tell(message.supervisor, WatchRun(what, who)) for what, who in setup.attendants]
     handed = hand(raised, member.wishes)
     return Next(after, (*effects, Tell(message.supervisor, Start()), *handed))
@@ -227,6 +228,9 @@ def _ended(  # noqa: PLR0911 - one return per actor that ends
 ) -> Next[State]:
     if message.name in VITAL:
         return Next(state, (GiveUp(HostBroke(f"the {message.name} failed: {message.failure}")),))
+    seat = next((seat for seat in setup.seats if seat.name == message.name), None)
+    if seat is not None:
+        return unseated(setup, state, seat, message, now)
     name, _, role = message.name.partition("/")
     member = state.members.get(Deployment(name))
     if isinstance(member, Leaving) and role == SUPERVISOR:

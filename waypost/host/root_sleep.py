@@ -15,7 +15,7 @@ from actors.describing import Description
 from actors.draining import Depart, GiveWay
 from actors.logic import supervisor_why
 from actors.messages import WakeAt, Woken
-from actors.watching import FOLLOWED, Sleeps
+from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
 from waypost.host.berths import Berths, Enter, Patience, Press
@@ -55,6 +55,8 @@ WISHES = 256
 SET_BACK = 60.0
 """Seconds by which the wall clock may go back before everybody with a deadline is woken, to look at it anew: a schedule
 holds still for one interval at most then, and no interval is shorter."""
+AWARE = frozenset({APPROVALS, FOLLOWED})
+"""Who watches for one of these is told of deployments that sleep, too."""
 _REST = frozenset({"held", "down", "stopped"})
 """States in which a deployment has no child, and can't give way to anybody."""
 _ON_THE_WAY = frozenset({"idle", "waking", "starting", "dozing", "dormant"})
@@ -180,9 +182,9 @@ def asleep(setup: Setup, members: Iterable[Member]) -> tuple[Tell, ...]:
 
     What they ask of people is open all the same, and nobody waits for word of theirs.
     """
-    told = (setup.sinks, *(who for what, who in setup.attendants if what == FOLLOWED))
+    told = [seat for seat in setup.seats if seat.what in AWARE]
     sleeping = [each.spec for each in members if isinstance(each, Dormant)]
-    return tuple(Tell(who, Sleeps(each.name, each.address)) for each in sleeping for who in told if who is not None)
+    return tuple(Tell(who, Sleeps(each.name, each.address)) for each in sleeping for who in told)
 
 
 # --- waking ----------------------------------------------------------------------------------------------------------

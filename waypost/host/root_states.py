@@ -11,6 +11,7 @@ from waypost.host.berths import Berths
 from waypost.host.describe import Described, Sleep
 from waypost.host.errors import HostError
 from waypost.host.messages import Rouse
+from waypost.host.seats import Seat
 from waypost.model.ids import Deployment, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -52,6 +53,30 @@ class Report:
     """Tell whoever watches the host how a deployment is now."""
 
     description: Description
+
+
+@dataclass(frozen=True, slots=True)
+class Introduce:
+    """Have who sits there watch the deployment of this supervisor."""
+
+    seat: Seat
+    supervisor: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Reseat:
+    """Have another one sit there."""
+
+    seat: Seat
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vacate:
+    """Nobody sits there any more, as whoever did failed too often: say so where operators look."""
+
+    seat: Seat
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +208,18 @@ class Night:
     """The last token that was given out."""
 
 
+Lapses: TypeAlias = tuple[tuple[str, float], ...]
+"""Whoever looks on and has failed lately: its seat's name, and when, in monotonic seconds."""
+NO_LAPSES: Lapses = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """What doesn't change: bounds, and who watches all runs of all deployments."""
 
     limits: Limits
-    watchers: tuple[Ref, ...] = ()
-    sinks: Ref | None = None
-    """Who is told of approvals."""
+    seats: tuple[Seat, ...] = ()
+    """Whoever looks on at all deployments, and is made anew where it fails."""
     attendants: tuple[tuple[RunId, Ref], ...] = ()
     """Who else watches all deployments, and for what of ``actors.watching.ATTENDED``."""
 
@@ -208,6 +237,7 @@ class Opening:
     incarnation: int
     faults: tuple[float, ...] = ()
     night: Night = field(default_factory=Night)
+    lapses: Lapses = NO_LAPSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +249,7 @@ class Running:
     incarnation: int
     faults: tuple[float, ...] = ()
     night: Night = field(default_factory=Night)
+    lapses: Lapses = NO_LAPSES
 
 
 @dataclass(frozen=True, slots=True)

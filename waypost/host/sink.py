@@ -45,8 +45,10 @@ class SinkActor(Shell):
     ``library`` reads what is of a deployment that sleeps.
     """
 
-    def __init__(self, *, clock: Clock, parent: Ref | None = None, library: Ref | None = None) -> None:
-        super().__init__("sinks", Hub(), advance, clock=clock, parent=parent)
+    def __init__(
+        self, *, clock: Clock, parent: Ref | None = None, incarnation: int = 1, library: Ref | None = None
+    ) -> None:
+        super().__init__("sinks", Hub(), advance, clock=clock, parent=parent, incarnation=incarnation)
         self._library = library
 
     def perform(self, effect: Any) -> None:
@@ -61,6 +63,12 @@ class SinkActor(Shell):
                     tell(self._library, Look(effect.deployment, effect.question, self.actor_ref, effect.correlation))
             case _:
                 super().perform(effect)
+
+    def finish(self) -> None:
+        """Let nobody go on listening to what says nothing more: a connection comes again, and learns everything."""
+        if isinstance(self._state, Hub):
+            for sink in self._state.peers:
+                sink.end()
 
 
 class Connection:
@@ -81,7 +89,8 @@ class Connection:
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The bytes to be sent, until the connection ends, from either side."""
-        tell(self._hub, Connect(self))
+        if not tell(self._hub, Connect(self)):
+            return
         try:
             while True:
                 try:

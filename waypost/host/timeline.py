@@ -85,8 +85,10 @@ def short(run: RunId) -> str:
 class TimelineActor(Shell):
     """Writes with ``say``: (ISO 8601 UTC, text); it may not fail."""
 
-    def __init__(self, say: Callable[[str, str], None], *, clock: Clock, parent: Ref | None = None) -> None:
-        super().__init__("timeline", Watching(), advance, clock=clock, parent=parent)
+    def __init__(
+        self, say: Callable[[str, str], None], *, clock: Clock, parent: Ref | None = None, incarnation: int = 1
+    ) -> None:
+        super().__init__("timeline", Watching(), advance, clock=clock, parent=parent, incarnation=incarnation)
         self._say = say
         self._narrators: dict[RunId, Narrator] = {}
 
