@@ -13,7 +13,9 @@ import pytest
 
 from substrate.keys import PublicKey
 from substrate.reader import Reader
+from waypost.host.datadir import prepare
 from waypost.host.exits import Exit
+from waypost.host.lock import HostLock
 from waypost.model import events as ev
 from waypost.model.code import tree_hash
 from waypost.model.ids import RunId
@@ -288,6 +290,18 @@ def test_a_host_takes_other_code_for_a_deployment_and_its_runs_go_on(place: Path
     assert isinstance(begun, ev.RunStarted)
     assert record is not None
     assert begun.code == record.tree
+
+
+def test_a_deploy_beside_a_host_that_does_not_listen_yet_may_be_tried_again(place: Path) -> None:
+    """It was told to deploy, which is what it did, or to stop the host: that has only just begun."""
+    data = prepare(place / "data", allow_network=True)
+    with HostLock.take(data.lock, command=("waypost", "run"), since="2026-11-29T08:00:00Z"):
+        refused = verb("deploy", str(place / "echo.py"), "--data", str(data.path))
+    assert refused.status == Exit.WITHHELD
+    assert "what is at work in" in refused.err
+    assert "started as `waypost run`" in refused.err
+    assert "try again later" in refused.err
+    assert verb("deploy", str(place / "echo.py"), "--data", str(data.path)).status == Exit.OK
 
 
 @pytest.mark.torture

@@ -181,7 +181,7 @@ def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: 
 @pytest.mark.parametrize(
     ("events", "state", "kind", "command"),
     [
-        ((STARTED,), "running", "child", ""),
+        ((STARTED,), "running", "child", "waypost recycle expenses --reason stuck"),
         ((STARTED, STEP), "running", "step", ""),
         ((STARTED, STEP, DONE, ASKED, APPROVAL), "parked", "approval", f"waypost approve {RUN}"),
         (
@@ -216,6 +216,16 @@ def test_a_live_run_says_what_it_waits_on_and_what_to_do(
     assert answer.waiting[0].since == f"2026-11-29T08:00:{len(events):02d}.000Z"
     assert answer.on.isolation == "none"
     assert (answer.command, answer.since) == (answer.waiting[0].command, answer.waiting[0].since)
+
+
+def test_a_run_that_stays_between_two_steps_tells_of_its_process() -> None:
+    """A step that never lets go of the interpreter, or a stopped process, holds up all runs at once."""
+    stuck = why(told(STARTED), HERE)
+    assert "its process is stuck, and a fresh one helps" in stuck.then
+    for elsewhere in (GONE, replace(HERE, state="backing-off"), replace(HERE, state="draining")):
+        (*_, wait) = why(told(STARTED), elsewhere).waiting
+        assert (wait.kind, wait.command) == ("child", "")
+        assert "stuck" not in wait.then
 
 
 def test_a_cancelled_run_says_so_and_that_nothing_follows() -> None:

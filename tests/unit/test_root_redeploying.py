@@ -1,5 +1,7 @@
 """A host takes other code for one deployment: never two writers of its repository, and whoever asked is answered."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -12,7 +14,23 @@ from waypost.host.describe import Described
 from waypost.host.errors import NotNow
 from waypost.host.messages import Begin, BusStarted, DeploymentStarted, End, Installed, Redeploy, Routes
 from waypost.host.root_logic import advance
-from waypost.host.root_states import Dismiss, Idle, Install, Installing, Leaving, Setup, StartDeployment, State
+from waypost.host.root_states import (
+    Awaiting,
+    Dismiss,
+    Idle,
+    Install,
+    Installing,
+    Leaving,
+    Lost,
+    Member,
+    Parting,
+    Raised,
+    Raising,
+    Running,
+    Setup,
+    StartDeployment,
+    State,
+)
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import Deployment, Generation
@@ -144,6 +162,48 @@ def test_a_second_wish_is_refused_until_the_first_one_is_done(when: str) -> None
         root.tell(ASKED)
     (reply,) = root.tell(Asked(8, Redeploy(NEW)))
     assert (reply.token, type(reply.value)) == (8, NotNow)
+    assert "another deploy of a is under way" in reply.value.message
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (Raising, "a is being started"),
+        (Awaiting, "a waits until another deployment falls asleep"),
+        (Lost, "a has failed too often; stop the host, deploy, and start it again"),
+    ],
+)
+def test_one_that_takes_no_code_at_this_moment_says_why(state: Callable[..., Member], why: str) -> None:
+    """Each is another thing to wait for, or to do."""
+    root = Root()
+    assert isinstance(root.state, Running)
+    shown = root.state.members[NAME].description
+    member = state(spec=OLD.spec, incarnation=1, description=shown)
+    root.state = replace(root.state, members={NAME: member})
+    (reply,) = root.tell(ASKED)
+    assert reply.value.message == f"not accepted now: {why}"
+
+
+def test_one_that_falls_asleep_and_a_host_that_stops_take_none_either() -> None:
+    """The one is awake again within a moment; the other may be started with the new code."""
+    root = Root()
+    assert isinstance(root.state, Running)
+    member = root.state.members[NAME]
+    assert isinstance(member, Raised)
+    parting = Parting(
+        spec=OLD.spec,
+        incarnation=1,
+        description=member.description,
+        supervisor=member.supervisor,
+        courier=member.courier,
+    )
+    root.state = replace(root.state, members={NAME: parting})
+    (reply,) = root.tell(ASKED)
+    assert reply.value.message == "not accepted now: a is falling asleep"
+    root.state = replace(root.state, members={NAME: member})
+    root.tell(Asked(9, End()))
+    (reply,) = root.tell(ASKED)
+    assert reply.value.message == "not accepted now: the host is stopping"
 
 
 @pytest.mark.parametrize("state", [Leaving, Installing])

@@ -14,7 +14,7 @@ from waypost.cli.output import harmless, out
 from waypost.cli.place import for_host, plain
 from waypost.host.answers import CodeDeployed
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NoHost
+from waypost.host.errors import HostRuns, NoHost, NotNow
 from waypost.host.exits import Exit
 from waypost.model.limits import DEFAULT
 
@@ -24,14 +24,14 @@ _LISTED = 20
 
 
 def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool = False) -> Exit:
-    """``waypost deploy FILE|DIR``; ``grant``: what it asks for, too. Raises BadWorkflow, DataDirectory, Said."""
+    """``waypost deploy FILE|DIR``; ``grant``: what it asks for. Raises BadWorkflow, DataDirectory, NotNow, Said."""
     where = for_host(data, Path(place))
     body = msgspec.json.encode({"path": plain("the path", str(Path(place).absolute()))})
     try:
         done = Client(DataDir(where).socket, _PATIENCE).post(CodeDeployed, "deploy", body=body)
         after = "its host runs it from now on" if done.new else "its host runs it already"
     except NoHost:
-        done = _alone(Path(place), where)
+        done = _without_host(Path(place), where)
         after = f"next: `waypost run --data {where}` runs what is deployed there"
     given = granting.give_asked(DataDir(where), done.deployment) if grant else ()
     if as_json:
@@ -55,6 +55,14 @@ def _introduced(where: DataDir, name: str) -> Iterator[str]:
     with suppress(Said):
         yield from (f"    {line}" for line in granting.introduced(granting.read(where, name)))
         yield from (f"    {line}" for line in scheduling.introduced(where, name))
+
+
+def _without_host(path: Path, where: Path) -> CodeDeployed:
+    """Alone; where a host has begun and doesn't listen yet, or another deploy is at it, later is the time."""
+    try:
+        return _alone(path, where)
+    except HostRuns as taken:
+        raise NotNow(f"what is at work in {where} doesn't answer ({taken.holder})") from None
 
 
 def _alone(path: Path, where: Path) -> CodeDeployed:

@@ -5,6 +5,7 @@ code, with which it starts anew all the same. Pure.
 """
 
 from dataclasses import replace
+from typing import assert_never
 
 from actors.describing import Description
 from actors.messages import DeploymentSpec, Stop
@@ -15,11 +16,15 @@ from waypost.host.errors import NotNow
 from waypost.host.messages import Installed, Redeploy
 from waypost.host.root_routes import routes
 from waypost.host.root_states import (
+    Awaiting,
     Dormant,
     Install,
     Installing,
     Leaving,
+    Lost,
+    Member,
     Opening,
+    Parting,
     Raised,
     Raising,
     Report,
@@ -27,7 +32,7 @@ from waypost.host.root_states import (
     StartDeployment,
     State,
 )
-from waypost.model.ids import Generation
+from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 
 
@@ -38,7 +43,7 @@ def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next
     if isinstance(state, Opening | Running) and isinstance(member, Dormant):
         return _asleep(state, member, asker, wanted)
     if not isinstance(state, Opening | Running) or not isinstance(member, Raised):
-        return Next(state, (Reply(asker, NotNow(f"{name} isn't up")),))
+        return Next(state, (Reply(asker, NotNow(_busy(name, member))),))
     leaving = Leaving(
         spec=member.spec,
         incarnation=member.incarnation,
@@ -50,6 +55,25 @@ def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next
     )
     after = replace(state, members={**state.members, name: leaving})
     return Next(after, (Tell(member.supervisor, Stop(limits.drain_stop)),))
+
+
+def _busy(name: Deployment, member: Member | None) -> str:
+    """Why it can't take other code at this moment."""
+    match member:
+        case Leaving() | Installing():
+            return f"another deploy of {name} is under way"
+        case Raising():
+            return f"{name} is being started"
+        case Parting():
+            return f"{name} is falling asleep"
+        case Awaiting():
+            return f"{name} waits until another deployment falls asleep"
+        case Lost():
+            return f"{name} has failed too often; stop the host, deploy, and start it again"
+        case Raised() | Dormant() | None:
+            return "the host is stopping"
+        case _:
+            assert_never(member)
 
 
 def _asleep(state: Opening | Running, member: Dormant, asker: int, wanted: Redeploy) -> Next[State]:

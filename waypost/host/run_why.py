@@ -133,7 +133,17 @@ def _sentence(wait: Waiting, detail: str, run: Told, situation: Situation, since
             what, then = _by_itself(wait.kind, wait, detail, run, situation)
             if wait.kind == "cancel" and _told_at_once(since, situation):
                 until = stamp(unstamp(since) + round(situation.limits.cancel_grace * 1000))
-            return Sentence(waits_for=what, since=since, until=until, then=then)
+            stuck = ""
+            if (
+                wait.kind == "child"
+                and situation.hosted
+                and situation.state == "running"
+                and not waits_its_turn(run, situation)
+            ):
+                # The code of all runs takes turns, and no turn is long: one that stays there tells of its process.
+                then += "; where neither comes within a minute, its process is stuck, and a fresh one helps"
+                stuck = command("recycle", situation.name, "--reason", "stuck")
+            return Sentence(waits_for=what, since=since, until=until, then=then, command=stuck)
         case _:
             assert_never(wait.kind)
 
