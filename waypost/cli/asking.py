@@ -1,6 +1,8 @@
 """``waypost approvals``: what runs ask of people, once or as it happens."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -8,14 +10,20 @@ from waypost.cli import words
 from waypost.cli.client import Client
 from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing
-from waypost.cli.reading import either, give
+from waypost.cli.reading import either, give, pages_of
 from waypost.host.answers import ApprovalShown, OpenApprovals
 from waypost.host.datadir import DataDir
 from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
+from waypost.host.sink_logic import how_closed
+from waypost.model.errors import WaypostError
+from waypost.model.events import decode
+from waypost.model.ids import CallId
 
 
-class _Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True):
+    """What one who follows is told."""
+
     announced: ApprovalShown | None = None
     withdrawn: dict[str, str] | None = None
     listed: str | None = None
@@ -39,16 +47,29 @@ def _follow(where: DataDir, *, as_json: bool) -> Exit:
         if line and as_json:
             out(line.decode())
         elif line:
-            out(*_words(msgspec.json.decode(line, type=_Line)))
+            out(*in_words(msgspec.json.decode(line, type=Line), partial(_closed, where)))
     raise NoHost(str(where.path), "the host has ended, or has broken off because too much was left unread")
 
 
-def _words(line: _Line) -> Iterator[str]:
+def _closed(where: DataDir, run: str, call: str) -> str:
+    """How an approval was closed that the sink has missed; empty where its log can't say so any more."""
+    try:
+        raws = itertools.chain.from_iterable(pages_of(where, run))
+        return how_closed(map(decode, raws), CallId(call))
+    except WaypostError:
+        return ""
+
+
+def in_words(line: Line, closed: Callable[[str, str], str]) -> Iterator[str]:
+    """A line for people; ``closed`` looks into a run's log."""
     if line.announced is not None:
         yield from words.approvals((line.announced,))
     elif line.withdrawn is not None:
         gone = line.withdrawn
-        yield f"{gone['run']} {gone['call']}  no longer asks: {gone['why']}"
+        why = gone["why"]
+        if why == "gone":  # while nobody could see it: the log has it
+            why = closed(gone["run"], gone["call"]) or "it was closed while nobody could see it"
+        yield f"{gone['run']} {gone['call']}  no longer asks: {why}"
     elif line.unread is not None:
         yield f"{line.unread['deployment']} can't be read: {harmless(line.unread['why'])}"
 

@@ -1,7 +1,7 @@
 """The verbs that only read: they ask the host, and where none runs they read the repositories themselves."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,14 +42,9 @@ def show(run: str, data: str | None, *, as_json: bool) -> Exit:
 
 def log(run: str, data: str | None) -> Exit:
     """``waypost log RUN``: the stored events, byte for byte, one a line."""
-    where, run, after = existing(data), run_named(run), 0
-    while True:
-        page = page_of(where, run, after)
-        if page.events:
-            out(*(bytes(event).decode() for event in page.events))
-        after += len(page.events)
-        if not page.events or after >= page.last:
-            return Exit.OK
+    for page in pages_of(existing(data), run_named(run)):
+        out(*(event.decode() for event in page))
+    return Exit.OK
 
 
 def verify(data: str | None, key: str | None, repository: str | None, receipt: str | None, *, as_json: bool) -> Exit:
@@ -78,6 +73,18 @@ def either(
         return online(Client(where.socket, timeout))
     except NoHost:
         return offline(where)
+
+
+def pages_of(where: DataDir, run: str) -> Iterator[tuple[bytes, ...]]:
+    """A run's stored events, page by page, from the host, or from the disk where none runs."""
+    after = 0
+    while True:
+        page = page_of(where, run, after)
+        if page.events:
+            yield tuple(map(bytes, page.events))
+        after += len(page.events)
+        if not page.events or after >= page.last:
+            return
 
 
 def page_of(where: DataDir, run: str, after: int) -> EventsPage:

@@ -8,7 +8,7 @@ sink takes it, and what happens meanwhile comes as events; of what was told only
 A deployment whose crew was made anew is read again; what was told and is no longer found is withdrawn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, assert_never
 
@@ -254,7 +254,7 @@ class _Work:
                 for key in sorted(key for key in view.told if key[0] == run):
                     self._close(sink, seen.deployment, key, "ended")
             case _:
-                call, why = ev.call_of(event), _why(event)
+                call, why = ev.call_of(event), why_over(event)
                 if call is not None and why:
                     self._close(sink, seen.deployment, (run, call), why)
 
@@ -351,7 +351,18 @@ def _asked(run: RunId, event: ev.SignalAwaited) -> Approval:
     )
 
 
-def _why(event: ev.AnyEvent) -> str:
+def how_closed(events: Iterable[ev.AnyEvent], call: CallId) -> str:
+    """Why an approval of a run is open no more, as its log has it and ``Withdrawn`` says; empty where it is open."""
+    why = ""
+    for event in events:
+        if isinstance(event, ev.TERMINAL):
+            return why or "ended"
+        if ev.call_of(event) == call:
+            why = "" if isinstance(event, ev.SignalAwaited) else why or why_over(event)
+    return why
+
+
+def why_over(event: ev.AnyEvent) -> str:
     """Why the wait at an event's call is over; empty where it isn't."""
     match event:
         case ev.SignalReceived():
