@@ -12,7 +12,7 @@ import pygit2
 import pytest
 from hypothesis import HealthCheck, settings
 
-THREAD_GRACE = 5.0
+THREAD_GRACE = 30.0
 TOLD = 40
 """Lines of a failure that are printed at once; the whole of it comes at the end."""
 OPEN_FILES = 512

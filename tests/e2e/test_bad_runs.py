@@ -22,7 +22,8 @@ from waypost.testing.driver import Errand, Played
 from waypost.testing.errands import SendMail
 from waypost.testing.evidence import Evidence, Story, bodies, check_bodies, check_consumed_once, check_repository
 from waypost.testing.host_process import waypost
-from waypost.testing.mortal import PATIENCE, MortalHost, Place
+from waypost.testing.mortal import MortalHost, Place
+from waypost.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 

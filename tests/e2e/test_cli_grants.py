@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.testing.child_stage import eventually
 from waypost.testing.host_process import HostProcess
+from waypost.testing.patience import eventually
 from waypost.testing.verbs import Done, verb
 
 PAGE = (Path(__file__).parents[2] / "docs" / "grants.md").read_text(encoding="utf-8")

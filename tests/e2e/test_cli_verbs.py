@@ -10,8 +10,8 @@ import pytest
 
 from substrate.keys import SigningKey
 from waypost.testing.background import COMMAND
-from waypost.testing.child_stage import eventually
 from waypost.testing.host_process import HostProcess, waypost
+from waypost.testing.patience import eventually
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e

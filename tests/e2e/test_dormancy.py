@@ -10,8 +10,8 @@ from waypost.host.berths import HOST, ONE
 from waypost.host.datadir import DataDir
 from waypost.host.spool import leave
 from waypost.testing.background import Background
-from waypost.testing.child_stage import eventually
 from waypost.testing.host_process import HostProcess, waypost
+from waypost.testing.patience import eventually
 from waypost.testing.sleeping import mail, name_of, sleeping
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]

@@ -16,6 +16,7 @@ from waypost.host.clock import SystemClock
 from waypost.host.describe import describe_all
 from waypost.model.limits import Limits
 from waypost.model.times import Now
+from waypost.testing.patience import PATIENCE
 from waypost.testing.verbs import verb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
@@ -28,7 +29,6 @@ PARTS = (
 LIVES = 12
 """The n-th incarnation of the part that fails does so at its n-th message; the one after these lives."""
 MAILS = 12
-PATIENCE = 120.0
 LIMITS = Limits(
     backoff_first=0.01, backoff_cap=0.01, actor_failures=10**6, crash_exits=10**6, crash_total=10**6, attempts=10**6
 )

@@ -18,7 +18,7 @@ from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.errands import mail
 from waypost.testing.host_process import HostProcess
-from waypost.testing.mortal import PATIENCE
+from waypost.testing.patience import PATIENCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 

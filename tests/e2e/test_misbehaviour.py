@@ -12,7 +12,8 @@ from waypost.model import events as ev
 from waypost.testing.driver import Played, live
 from waypost.testing.errands import SendMail, mail
 from waypost.testing.evidence import Evidence, bodies, check_bodies, check_consumed_once, check_repository
-from waypost.testing.mortal import PATIENCE, MortalHost, Place
+from waypost.testing.mortal import MortalHost, Place
+from waypost.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,8 @@ from waypost.testing.claims import DEPLOYMENT, Scene, errands
 from waypost.testing.disks import power_cut
 from waypost.testing.driver import Played, live, play
 from waypost.testing.evidence import Evidence, check_acknowledged
-from waypost.testing.mortal import PATIENCE, MortalHost
+from waypost.testing.mortal import MortalHost
+from waypost.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,8 @@ import pytest
 
 from waypost.testing.background import COMMAND
 from waypost.testing.host_process import HostProcess
-from waypost.testing.mortal import PATIENCE, workers_of
+from waypost.testing.mortal import workers_of
+from waypost.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 

@@ -10,12 +10,12 @@ from substrate.keys import PublicKey
 from substrate.readview import open_readonly
 from waypost.model.ids import parse_run_id
 from waypost.testing.host_process import HostProcess
+from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import git
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
 
-PATIENCE = 30.0
 WORKFLOW = '''
 from waypost import Mail, Workflow
 

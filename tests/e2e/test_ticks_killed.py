@@ -22,7 +22,8 @@ from waypost.model import events as ev
 from waypost.model.limits import DEFAULT
 from waypost.model.schedule import tick_of
 from waypost.model.times import Now, unstamp
-from waypost.testing.mortal import PATIENCE, MortalHost, Place
+from waypost.testing.mortal import MortalHost, Place
+from waypost.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 MINUTE = 60_000

@@ -12,8 +12,9 @@ import pytest
 
 from waypost.cli.client import Client
 from waypost.host.answers import Status
-from waypost.testing.background import COMMAND, PATIENCE, Background
+from waypost.testing.background import COMMAND, Background
 from waypost.testing.host_process import HostProcess
+from waypost.testing.patience import PATIENCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 

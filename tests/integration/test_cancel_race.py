@@ -25,8 +25,8 @@ from waypost.shell import request
 from waypost.testing.clock import ManualClock
 from waypost.testing.corrupted import NULL
 from waypost.testing.desk import ADDRESS, STARTED, message
+from waypost.testing.patience import PATIENCE
 
-PATIENCE = 20.0
 RUNS = 20
 
 

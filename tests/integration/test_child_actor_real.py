@@ -19,8 +19,9 @@ from substrate.messages import Append, Done, Outcome, PutBlob, Refused, Stage, S
 from waypost.acting import ActorEnded
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
-from waypost.testing.child_stage import ChildStage, alive, eventually
+from waypost.testing.child_stage import ChildStage, alive
 from waypost.testing.childhood import CODE, RUN
+from waypost.testing.patience import eventually
 from waypost.testing.scripted_child import plain, scripted
 
 READY = f"child.ready({CODE!r})\n"

@@ -17,7 +17,8 @@ from actors.messages import ChannelViolated, ChildExited, Terminate, Woken
 from waypost.acting import ActorEnded, Asked
 from waypost.model.ids import Generation
 from waypost.testing import cases, supervision
-from waypost.testing.child_stage import ChildStage, alive, eventually
+from waypost.testing.child_stage import ChildStage, alive
+from waypost.testing.patience import eventually
 from waypost.testing.scripted_child import plain
 
 ROWS = {row["name"]: row for row in cases.rows("children.jsonl")}

@@ -24,10 +24,11 @@ from waypost.host.why_answers import DeploymentWhy, Why
 from waypost.model.grants import granted
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import alive, eventually
+from waypost.testing.child_stage import alive
 from waypost.testing.host import children_of
 from waypost.testing.host_process import HostProcess
 from waypost.testing.leaks import found_in, of_processes, on_disk
+from waypost.testing.patience import eventually
 
 FILE, ENV, COMMAND = "planted-file-2f8a", 'planted "env" 91cc', "planted-command-77d0"
 ROTATED = "planted-rotated-c31e"

@@ -35,8 +35,8 @@ from waypost.model.limits import Limits
 from waypost.shell import ActorEnded, Ref, request
 from waypost.testing.clock import ManualClock
 from waypost.testing.listener import Listener
+from waypost.testing.patience import PATIENCE
 
-PATIENCE = 20.0
 HASH = "a" * 64
 ADDRESS = "expenses@example.com"
 SPEC = DeploymentSpec(

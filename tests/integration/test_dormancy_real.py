@@ -14,8 +14,8 @@ from substrate.folder import Folder
 from substrate.messages import Done, ReadRuns, ReadSealed, Refused
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import eventually
-from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment
+from waypost.testing.deployment import READY, SERVE, Deployment
+from waypost.testing.patience import PATIENCE, eventually
 from waypost.testing.scripted_child import scripted
 
 SLEEPY = Limits(backoff_first=0.02, kill_grace=0.2, idle=0.05)

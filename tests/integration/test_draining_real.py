@@ -14,8 +14,9 @@ from substrate.messages import Done, DrainDeployment, LogPage, ReadLog, Refused,
 from waypost.model import events as ev
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import alive, eventually
-from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment, by_count, mail
+from waypost.testing.child_stage import alive
+from waypost.testing.deployment import READY, SERVE, Deployment, by_count, mail
+from waypost.testing.patience import PATIENCE, eventually
 from waypost.testing.scripted_child import plain, scripted
 
 QUICK = Limits(backoff_first=0.02, kill_grace=0.2, drain=0.3)

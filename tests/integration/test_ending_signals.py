@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from waypost.testing.patience import PATIENCE
+
 WAIT = """
 import signal, threading
 from waypost.cli.running import Signals
@@ -19,7 +21,6 @@ with Signals() as signals:
     print("given up" if isinstance(came, HostError) else came.name)
     {after}
 """
-PATIENCE = 60.0
 
 
 def told(before: str, after: str = "pass") -> tuple[str, int]:

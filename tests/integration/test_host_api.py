@@ -49,7 +49,7 @@ from waypost.host.why_answers import DeploymentWhy, Why, Whys
 from waypost.host.wires import Wires
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import eventually
+from waypost.testing.patience import eventually
 
 WORKFLOW = '''
 from waypost import Mail, Workflow, approve

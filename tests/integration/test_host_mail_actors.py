@@ -34,12 +34,12 @@ from waypost.model.limits import Limits
 from waypost.model.queue import Outgoing
 from waypost.shell import ActorBroken, request
 from waypost.testing.clock import ManualClock
+from waypost.testing.patience import PATIENCE
 
 RUN = RunId("run_1_0000000000000000")
 RAW = b"From: ann@example.com\r\nSubject: x\r\n\r\nhello\r\n"
 ACCEPTED = Done(1, Accepted("enqueued", RUN, 1))
 NAME = Deployment("expenses")
-PATIENCE = 10.0
 
 
 class Scripted(pykka.ThreadingActor):

@@ -26,7 +26,7 @@ from waypost.host.patience import gone
 from waypost.host.reach import reached
 from waypost.host.server import AT_ONCE, ApiServer, bind
 from waypost.model.errors import WaypostError
-from waypost.testing.child_stage import eventually
+from waypost.testing.patience import eventually
 
 LONG = "x" * 2_000_000
 """More than the buffers of a socket hold."""
@@ -217,9 +217,10 @@ def test_who_has_gone_while_he_waited_takes_nobodys_place(stage: Callable[..., S
 
 def test_a_host_that_ends_leaves_nobody_in_the_row_without_a_word(stage: Callable[..., Stage]) -> None:
     """What was asked wasn't read, so that it is known: nothing was done."""
-    host = stage()
+    host = stage(room=1)
     guests = [host.connect() for _ in range(AT_ONCE)]
     waits = host.connect(GET % b"/ask")
+    assert b"503" in host.connect(GET % b"/ask").recv(100), "the row is full: the one before is in it"
     host.stop()
     assert waits.recv(100).startswith(b"HTTP/1.1 503 Service Unavailable")
     assert guests

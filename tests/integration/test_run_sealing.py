@@ -44,6 +44,7 @@ from waypost.shell import request
 from waypost.testing.clock import START, ManualClock
 from waypost.testing.desk import ADDRESS, BOSS, STARTED, call, message
 from waypost.testing.disks import Died, DyingDisk
+from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import fsck, git
 
 KEY = SigningKey.generate()
@@ -52,7 +53,6 @@ SETTINGS = Settings(deployment="expenses", address=ADDRESS, message_id=message_i
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
 CHILD = WorkflowProcess(Generation(1))
 VALUE = b'"' + b"v" * 70_000 + b'"'
-PATIENCE = 20.0
 
 
 class Host:

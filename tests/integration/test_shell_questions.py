@@ -11,8 +11,7 @@ from waypost.acting import Asked, Halt, Next, Reply
 from waypost.model.times import Now
 from waypost.shell import ActorBroken, Ref, Shell, request
 from waypost.testing.clock import ManualClock
-
-PATIENCE = 20.0
+from waypost.testing.patience import PATIENCE
 
 
 class Slip(Exception):

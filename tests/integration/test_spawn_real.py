@@ -21,8 +21,8 @@ from ipc.messages import Progress, Ready
 from ipc.process import open_descriptors
 from ipc.sealed import Direction
 from ipc.spawn import Spawned, command, spawn
+from waypost.testing.patience import PATIENCE
 
-DEADLINE = 30.0
 NOBODYS_PID = 2**22 + 1
 
 HONEST = """
@@ -80,7 +80,7 @@ def start(code: str, keys: SpawnKeys) -> Spawned:
 
 
 def ready(fd: int) -> bool:
-    return bool(select.select([fd], [], [], DEADLINE)[0])
+    return bool(select.select([fd], [], [], PATIENCE)[0])
 
 
 def read_all(fd: int) -> bytes:

@@ -19,8 +19,8 @@ from waypost.host.datadir import DataDir
 from waypost.host.guardian import Guardian
 from waypost.host.kin import end_leftovers, kin
 from waypost.host.reserved import Reserved
+from waypost.testing.patience import PATIENCE
 
-PATIENCE = 30.0
 OURS = Mark("0123abcd.one")
 WAITS = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
 FORKS = """

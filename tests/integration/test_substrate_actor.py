@@ -48,9 +48,9 @@ from waypost.shell import ActorEnded, Ref, request
 from waypost.testing.clock import ManualClock
 from waypost.testing.desk import ADDRESS, STARTED, call, message
 from waypost.testing.listener import Listener
+from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import fsck, git
 
-PATIENCE = 20.0
 FAST = Limits(seal_idle=2.0, seal_age=5.0)
 
 

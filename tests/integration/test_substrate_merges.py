@@ -12,11 +12,11 @@ from waypost.model.limits import Limits
 from waypost.shell import Ref, request
 from waypost.testing.clock import ManualClock
 from waypost.testing.desk import ADDRESS, message
+from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import fsck
 
 LIMITS = Limits(seal_bytes=256 * 1024)
 KEY = SigningKey.generate()
-PATIENCE = 20.0
 
 
 class Deployment:

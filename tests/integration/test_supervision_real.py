@@ -29,10 +29,11 @@ from substrate.messages import (
 from waypost.acting import ActorEnded, Ref
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import alive, eventually
-from waypost.testing.deployment import LIMITS, PATIENCE, READY, SERVE, Deployment, by_count, mail
+from waypost.testing.child_stage import alive
+from waypost.testing.deployment import LIMITS, READY, SERVE, Deployment, by_count, mail
 from waypost.testing.disks import LapsingDisk
 from waypost.testing.listener import Listener
+from waypost.testing.patience import PATIENCE, eventually
 from waypost.testing.scripted_child import plain, scripted
 from waypost.testing.supervision import a_spec
 

@@ -15,8 +15,9 @@ from ipc.process import open_descriptors
 from substrate.messages import Done, ResetDeployment
 from waypost.model.limits import Limits
 from waypost.shell import request
-from waypost.testing.child_stage import alive, eventually
-from waypost.testing.deployment import PATIENCE, READY, SERVE, Deployment
+from waypost.testing.child_stage import alive
+from waypost.testing.deployment import READY, SERVE, Deployment
+from waypost.testing.patience import PATIENCE, eventually
 from waypost.testing.scripted_child import plain, scripted
 
 pytestmark = pytest.mark.torture

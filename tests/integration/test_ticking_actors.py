@@ -20,12 +20,12 @@ from waypost.shell import request
 from waypost.testing.clock import START, ManualClock
 from waypost.testing.desk import ADDRESS
 from waypost.testing.listener import Listener
+from waypost.testing.patience import PATIENCE
 
 CODE = {"flow.py": b"x = 1\n"}
 HOURLY = schedule("0 * * * *", tz="Asia/Kolkata", name="hourly")
 HALF = 30 * 60.0
 HOUR = 3_600_000
-PATIENCE = 20.0
 
 
 class Noting(ManualClock):

@@ -12,8 +12,8 @@ from waypost.authoring.scope import InStep, enter
 from waypost.child.program import Asked, Finished, Gave, Raised, Turn
 from waypost.child.thread_run import ThreadRun
 from waypost.model.mail import parse
+from waypost.testing.patience import PATIENCE
 
-PATIENCE = 10.0
 MAIL: Mail = parse(b"From: ann@example.com\r\nMessage-ID: <1@x>\r\n\r\nplease\r\n")
 
 flow = Workflow("flow", address="flow@example.com")

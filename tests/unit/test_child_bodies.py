@@ -16,10 +16,10 @@ from waypost.child.calls import Try
 from waypost.child.mailbox import BodyEnded, Note
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import DEFAULT
+from waypost.testing.patience import PATIENCE
 
 RUN = RunId("run_1_00112233445566aa")
 CALL = CallId("r1#1")
-PATIENCE = 10.0
 flow = Workflow("orders", address="orders@example.com")
 
 

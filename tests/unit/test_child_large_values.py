@@ -27,10 +27,10 @@ from waypost.model import events as ev
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.testing.memory_log import GRANTED, MemoryLog
+from waypost.testing.patience import PATIENCE
 
 MAIL = b"From: ann@example.com\r\nMessage-ID: <1@x>\r\nSubject: 7\r\n\r\nplease\r\n"
 LIMITS = Limits(inline=100, unreferenced_blobs=2500)
-PATIENCE = 20.0
 
 flow = Workflow("orders", address="orders@example.com")
 

@@ -13,8 +13,7 @@ from waypost.authoring.scope import current
 from waypost.child.program import Asked, Finished, Gave, GaveUp, Raised, Turn, Waiting
 from waypost.child.thread_run import ThreadRun
 from waypost.model.ids import CallId
-
-PATIENCE = 10.0
+from waypost.testing.patience import PATIENCE
 
 
 class Threaded:

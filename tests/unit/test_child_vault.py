@@ -24,11 +24,11 @@ from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import DEFAULT
+from waypost.testing.patience import PATIENCE
 
 RUN = RunId("run_1_00112233445566aa")
 VALUE = "ghp_0123456789"
 NEWER = "ghp_9876543210"
-PATIENCE = 10.0
 flow = Workflow("orders", address="orders@example.com")
 
 

@@ -15,7 +15,8 @@ from ipc.deliveries import VALUE
 from ipc.environment import MARK
 from waypost.host.credentials_file import FromCommand, FromEnvironment, FromFile, Way
 from waypost.host.providers import Failed, Had, Surroundings, read
-from waypost.testing.child_stage import alive, eventually
+from waypost.testing.child_stage import alive
+from waypost.testing.patience import eventually
 
 SECRET = "hunter2hunter2"
 

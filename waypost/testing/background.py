@@ -19,11 +19,10 @@ from types import TracebackType
 from typing import IO, Self
 
 from waypost.model.errors import WaypostError
+from waypost.testing.patience import PATIENCE
 
 COMMAND = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.cli.main")
 """The ``waypost`` command of this very installation."""
-PATIENCE = 60.0
-"""Seconds until what was waited for counts as not coming: no measure of anything, only the end of a hang."""
 
 
 class NotSaid(WaypostError):

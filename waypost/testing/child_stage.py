@@ -4,8 +4,7 @@ import os
 import queue
 import secrets
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from actors.child_process import ChildCommand, ChildProcessActor
@@ -18,18 +17,10 @@ from waypost.host.wires import ChildWire, Wires
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.testing.listener import Listener
+from waypost.testing.patience import PATIENCE
 from waypost.testing.supervision import a_spec
 
-DEADLINE = 20.0
 LIMITS = Limits(kill_grace=0.3)
-
-
-def eventually(fact: Callable[[], bool], what: str) -> None:
-    """Wait until the operating system shows it."""
-    until = time.monotonic() + DEADLINE
-    while not fact():
-        assert time.monotonic() < until, f"never: {what}"
-        os.sched_yield()
 
 
 def alive(pid: int) -> bool:
@@ -87,7 +78,7 @@ class ChildStage:
         """What children wrote, up to and including these bytes."""
         text = b""
         while until not in text:
-            text += self.output.get(timeout=DEADLINE)
+            text += self.output.get(timeout=PATIENCE)
         return text
 
     def exit(self) -> ChildExited:
@@ -98,7 +89,7 @@ class ChildStage:
     def close(self) -> None:
         """End what is left, youngest first."""
         for ref in self.children:
-            ref.stop(timeout=DEADLINE)
+            ref.stop(timeout=PATIENCE)
         assert self.wires.close()
         self.clock.stop()
         for listener in (self.parent, self.substrate, self.dispatch, self.broadcaster):

@@ -21,6 +21,7 @@ from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.childhood import CODE
 from waypost.testing.listener import Listener
+from waypost.testing.patience import PATIENCE
 from waypost.testing.scripted_child import scripted
 from waypost.testing.supervision import a_spec
 
@@ -29,7 +30,6 @@ LIMITS = Limits(
 )
 READY = f"child.ready({CODE!r})\n"
 SERVE = READY + "child.serve()\n"
-PATIENCE = 20.0
 
 
 def mail(number: int) -> Enqueue:

@@ -17,7 +17,8 @@ from waypost.cli.client import Client, Said
 from waypost.host.answers import Answer, EventsPage, Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.model import events as ev
-from waypost.testing.mortal import PATIENCE, MortalHost, Place, Stuck, family_of
+from waypost.testing.mortal import MortalHost, Place, Stuck, family_of
+from waypost.testing.patience import PATIENCE
 from waypost.testing.reaper import Reaper
 
 _PULSE = 0.02

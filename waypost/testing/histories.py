@@ -21,8 +21,7 @@ from waypost.child.thread_run import ThreadRun
 from waypost.model import events as ev
 from waypost.model.limits import DEFAULT
 from waypost.testing.memory_log import REPOSITORY, RUN, MemoryLog
-
-PATIENCE = 10.0
+from waypost.testing.patience import PATIENCE
 
 
 class DoesNotReplay(AssertionError):

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from waypost.testing.background import COMMAND, PATIENCE, Background, NotSaid
+from waypost.testing.background import COMMAND, Background, NotSaid
+from waypost.testing.patience import PATIENCE
 
 _RUN = re.compile(r"run_[0-9]+_[0-9a-f]{16}")
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from waypost.testing.host import READY
+from waypost.testing.patience import PATIENCE
 
 LIMITS = (
     '{"backoff_first": 0.02, "backoff_cap": 0.02, "retry_first": 0.02, "retry_cap": 0.02, "seal_objects": 100, '
     '"attempts": 1000, "crash_exits": 1000000, "crash_total": 1000000}'
 )
 """Short waits; nobody is to blame for kills, however many; and a journal becomes a pack every ten flushes or so."""
-PATIENCE = 90.0
-"""Seconds until what doesn't come to its end has failed."""
 
 
 class Stuck(AssertionError):

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from waypost.testing.mortal import PATIENCE, MortalHost, workers_of
+from waypost.testing.mortal import MortalHost, workers_of
+from waypost.testing.patience import PATIENCE
 
 Kill = Callable[[MortalHost], bool]
 """Kills something of a host; whether there was something to kill."""

@@ -54,9 +54,8 @@ from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.run import Illegal, Parked
 from waypost.testing.memory_log import GRANTED, MemoryLog
+from waypost.testing.patience import PATIENCE
 
-PATIENCE = 30.0
-"""Seconds after which a child that says nothing fails the test."""
 GRACE = 5.0
 """Seconds for a child to end in, once the test has what it wanted."""
 CHUNK = 256 * 1024
