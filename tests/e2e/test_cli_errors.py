@@ -66,6 +66,15 @@ UNACCEPTABLE = [
 ]
 
 
+def test_who_starts_many_is_told_that_they_are_looked_at_first(file: Path, data: Path) -> None:
+    """A hundred take long enough to make one wonder; the first that can't be run is named all the same."""
+    many = [file.with_name(f"gone{number}.py") for number in range(10)]
+    done = run(*many, data=data)
+    first, *_ = done.err.splitlines()
+    assert first == "waypost: looking at 10 workflows first, one after the other"
+    check_refusal(done, 65, "gone0.py")
+
+
 def test_mail_that_cannot_be_accepted(file: Path, data: Path) -> None:
     """No mail, an empty one, an address that nobody has: with and without a host, in the same words."""
     for host in (HostProcess(file, data=data).start(), None):

@@ -39,6 +39,8 @@ LOG_LINE = "waypost: %(whose)s%(message)s"
 """A line of the host's log, as ``warnings`` has it."""
 _NO_THREAD = "start new thread"
 """In what Python raises where the system has none to give: it has no type of its own."""
+_MANY = 10
+"""Files: so many take long enough to make one wonder."""
 _GIVEN_UP = b"\0"
 """A ring that no signal makes: none has the number 0."""
 _DONE = b"\xff"
@@ -65,6 +67,8 @@ def run(
     for each in (*files, str(place)):
         plain("the path", str(Path(each).absolute()))
     isolation = choose(asked, data=str(place), environment=os.environ)
+    if len(files) >= _MANY:
+        err(f"waypost: looking at {len(files):,} workflows first, one after the other")
     here = _here(tuple(map(Path, files)), place, isolation)
     described = here.described
     if warning := too_few(raise_limit(), sum(each.sleep is None for each in described)):
