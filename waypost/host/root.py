@@ -79,6 +79,7 @@ class HostActor(Shell):
         self._setup = Setup(house.ports.limits, house.seats, house.attendants)
         super().__init__("host", Idle(), self._decide, clock=house.ports.clock)
         self._house = house
+        self._kin = kin(house.ports.data)  # once: its folder may be moved while a deployment sleeps
         self._code = {described.spec.name: described for described in house.described}
         self._started: list[Ref] = []
         self._keeper: Ref | None = None
@@ -141,7 +142,7 @@ class HostActor(Shell):
         if self._keeper is not None:
             return
         house, data = self._house, self._house.ports.data
-        around = Surroundings(environment=house.environment, folder=data.path, mark=f"{kin(data)}credential")
+        around = Surroundings(environment=house.environment, folder=data.path, mark=f"{self._kin}credential")
         self._keeper = KeeperActor.start(
             data.credentials, house.ports.credentials, around, clock=house.ports.clock, parent=self.actor_ref
         )
@@ -198,7 +199,7 @@ class HostActor(Shell):
             arguments=(*code.arguments(tree), *house.isolation.arguments(str(tree), house.users.get(name)), *retries),
             environment=self._without_secrets(),
             output=output.write,
-            mark=house.isolation.mark(kin(house.ports.data), house.users.get(name, 0)),
+            mark=house.isolation.mark(self._kin, house.users.get(name, 0)),
             prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs, keeper=self._keeper)
