@@ -20,7 +20,18 @@ from substrate.messages import (
     Snapshot,
     Withheld,
 )
-from waypost.host.courier_logic import Deferred, Idle, OnTheWay, Record, Recording, State, TakeOut, Working, advance
+from waypost.host.courier_logic import (
+    Deferred,
+    Idle,
+    OnTheWay,
+    Record,
+    Recording,
+    State,
+    TakeOut,
+    Warn,
+    Working,
+    advance,
+)
 from waypost.host.messages import Carried, CourierMessage, Serve
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import Limits
@@ -134,13 +145,21 @@ def test_a_deferred_mail_does_not_hold_the_next() -> None:
     assert effects[-1] == Record(SUPERVISOR, MailDelivered(2))
 
 
+def test_a_mail_that_cant_leave_is_told_of_once() -> None:
+    """Whoever waits for it can't know; the host's log says what to see to, and not once a minute."""
+    _, effects = after(*SENT, Carried(1, "disk full"), Woken(1), Carried(1, "disk full"), Woken(1), Carried(1))
+    assert [effect for effect in effects if isinstance(effect, Warn)] == [Warn(1, "disk full")]
+    _, withheld = after(*SENT, Carried(1), Outcome(1, Withheld("it is made anew")))
+    assert not [effect for effect in withheld if isinstance(effect, Warn)], "it has left"
+
+
 def test_pauses_grow_up_to_their_cap() -> None:
     """A full disk isn't asked a thousand times."""
     state: State = after(*SENT)[0]
     pauses = []
     for _ in range(10):
         following = advance(state, Carried(1, "x"), NOW)
-        (wake,) = following.effects
+        *_, wake = following.effects
         assert isinstance(wake, WakeAt)
         assert wake.mono is not None
         pauses.append(wake.mono - NOW.mono)

@@ -107,6 +107,20 @@ def test_a_mail_is_durable_under_its_name_before_it_counts_as_left(
     assert seen == [("tmp", 1), ("new", 2)]
 
 
+def test_a_maildir_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
+    """Somebody moves it with all that is in it, or a mail program removes an empty folder: nothing left any more."""
+    maildir = tmp_path / "out"
+    assert deliver(maildir, "one", b"mail\r\n", again=False)
+    (maildir / "cur").rmdir()
+    assert deliver(maildir, "two", b"mail\r\n", again=True)
+    maildir.rename(tmp_path / "taken")
+    assert deliver(maildir, "three", b"mail\r\n", again=True)
+    assert [file.name for file in (maildir / "new").iterdir()] == ["three"]
+    assert {folder.stat().st_mode & 0o777 for folder in (maildir, *maildir.iterdir())} == {0o700}
+    with pytest.raises(FileNotFoundError):
+        deliver(tmp_path / "gone" / "out", "four", b"mail\r\n", again=False)
+
+
 def test_a_mail_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     """The sender is told, and no half mail may be taken in later."""
     code = (

@@ -23,12 +23,17 @@ class ChildLog:
         """Append; never raises. Called by one actor at a time, as a deployment has one child at a time."""
         try:
             self._append(data[-self._limit :])
-        except OSError:
-            log.exception("%d bytes of a child's output are lost: %s can't be written", len(data), self._path)
+        except OSError as failure:
+            why = failure.strerror or str(failure)
+            log.warning("%d bytes of a child's output are lost: %s can't be written: %s", len(data), self._path, why)
 
     def _append(self, data: bytes) -> None:
         # Opened anew each time: somebody may have moved or removed the file, and no descriptor stays open.
-        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # their folder was taken away
+            self._path.parent.mkdir(mode=0o700)
+            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(fd).st_size + len(data) > self._limit:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))

@@ -1,14 +1,17 @@
 """CourierActor: one for each deployment, subscribed to its substrate's stream; empties the outbox."""
 
+import logging
 from typing import Any
 
 from actors.messages import Forward, WakeAt
 from substrate.messages import MailDelivered, MailUndeliverable
-from waypost.host.courier_logic import Idle, Record, TakeOut, advance
+from waypost.host.courier_logic import Idle, Record, TakeOut, Warn, advance
 from waypost.host.messages import Carry
 from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.shell import Clock, Ref, Shell, tell
+
+log = logging.getLogger(__name__)
 
 COURIER = "courier"
 
@@ -38,6 +41,10 @@ class CourierActor(Shell):
                 tell(effect.bus, carry)
             case Record(operation=MailDelivered() | MailUndeliverable() as operation):
                 tell(effect.supervisor, Forward(operation, reply_to=self.actor_ref, correlation=operation.ordinal))
+            case Warn(ordinal, why):
+                log.warning(
+                    "%s: outgoing mail %d can't leave, and is tried again and again: %s", self._deployment, ordinal, why
+                )
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:

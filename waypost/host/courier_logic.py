@@ -48,6 +48,14 @@ class Record:
     operation: MailDelivered | MailUndeliverable
 
 
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Tell whoever keeps the host that a mail doesn't get out, once for each mail."""
+
+    ordinal: int
+    why: str
+
+
 # --- states of one mail --------------------------------------------------------------------------------------------
 
 
@@ -177,7 +185,9 @@ def _carried(state: Working, message: Carried, now: Now) -> Next[State]:
     if not isinstance(parcel, OnTheWay):
         return Next(state)  # an answer to an attempt that was repeated meanwhile
     if message.failure and not message.final:
-        return _defer(state, message.ordinal, Deferred(parcel.mail, parcel.failures + 1, message.failure), now)
+        following = _defer(state, message.ordinal, Deferred(parcel.mail, parcel.failures + 1, message.failure), now)
+        warned = () if parcel.failures else (Warn(message.ordinal, message.failure),)
+        return Next(following.state, (*warned, *following.effects))
     fate = MailUndeliverable(message.ordinal, message.failure) if message.failure else MailDelivered(message.ordinal)
     recording = Recording(parcel.mail, parcel.failures)
     return Next(_with(state, message.ordinal, recording), (Record(state.supervisor, fate),))

@@ -9,12 +9,26 @@ from pathlib import Path
 
 from waypost.host.files import place, sync_directory
 
+FOLDERS = ("tmp", "new", "cur")
+
 
 def deliver(maildir: Path, key: str, message: bytes, *, again: bool) -> bool:
     """Put a message into ``new/<key>``, durably; whether it was put there now. Raises OSError.
 
-    ``again``: an earlier attempt may have put it there; then ``cur/`` is looked through, too.
+    ``again``: an earlier attempt may have put it there; then ``cur/`` is looked through, too. A Maildir that was moved
+    away, with what was in it, or lacks a folder, is made anew.
     """
+    try:
+        return _deliver(maildir, key, message, again=again)
+    except FileNotFoundError:
+        for folder in (maildir, *(maildir / name for name in FOLDERS)):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(maildir)
+        sync_directory(maildir.parent)
+        return _deliver(maildir, key, message, again=again)
+
+
+def _deliver(maildir: Path, key: str, message: bytes, *, again: bool) -> bool:
     if again and _was_read(maildir, key):
         return False
     made = place(maildir / "new" / key, message, aside=maildir / "tmp")
