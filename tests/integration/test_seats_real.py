@@ -18,7 +18,7 @@ from waypost.host.following import FollowersActor
 from waypost.host.sink import SinkActor
 from waypost.host.sink_logic import Connect
 from waypost.model.limits import Limits
-from waypost.testing.child_stage import eventually
+from waypost.testing.patience import eventually
 
 WORKFLOW = """
 from waypost import Mail, Workflow, approve
