@@ -11,7 +11,7 @@ from actors.logic.dispatch_reading import MOST, NOTHING, ROOM, UNDER_WAY
 from actors.messages import GenerationDown, GenerationUp
 from ipc.messages import RunLog
 from substrate.granting import NOTHING_GRANTED
-from substrate.messages import BeginGeneration, Cancel, ReadLog, Refused, ResumeRuns, Stage, Withheld
+from substrate.messages import BeginGeneration, Cancel, ReadLog, Refused, ResumeRuns, Signal, Stage, Withheld
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.testing.dispatch_bench import CHILD, RUN, Bench, receiving, step
@@ -151,6 +151,34 @@ def test_a_mail_that_is_taken_up_between_is_read_with_its_log() -> None:
     assert list(map(ev.decode, sent_log(bench))) == bench.paper.log(RUN)
     mails = [mail for page in bench.sent if isinstance(page, RunLog) for mail in page.mails]
     assert len(mails) == 2
+
+
+def test_a_signal_that_comes_between_is_read_with_its_log() -> None:
+    """Somebody answers in the pause: what was read is forgotten, and nothing of it is left out."""
+    bench = crashed()
+    bench.do(Signal(run=RUN, name="paid", id="s1", payload=b"1"))
+    assert pages(bench) == []
+    bench.do(BeginGeneration())
+    bench.settle()
+    ready(bench)
+    bench.settle()
+    assert list(map(ev.decode, sent_log(bench))) == bench.paper.log(RUN)
+    assert any(isinstance(event, ev.SignalReceived) for event in bench.paper.log(RUN))
+
+
+def test_a_log_that_can_not_be_read_in_the_pause_is_read_when_it_is_needed() -> None:
+    """A full disk, or a repository that is being opened anew: nothing depends on what is done ahead."""
+    bench = begun()
+    bench.tell(GenerationDown(Generation(1), unexpected=True, reason="x"))
+    bench.answer()
+    assert [type(each) for each in bench.asked] == [ReadLog]
+    bench.answer(Withheld("it is being opened"))
+    assert pages(bench) == []
+    bench.do(BeginGeneration())
+    bench.settle()
+    ready(bench)
+    bench.settle()
+    assert list(map(ev.decode, sent_log(bench))) == bench.paper.log(RUN)
 
 
 def test_a_long_log_is_read_when_it_is_needed() -> None:
