@@ -134,6 +134,53 @@ def test_a_def_workflow_goes_to_its_end(start: Start) -> None:
         assert result(host) == [7, 21, True]
 
 
+def test_a_def_workflow_waits_for_a_thread_where_none_is_to_be_had(start: Start) -> None:
+    """It ended its process, and with it all other runs: three times, and nothing ran any more."""
+    source = """
+        import threading
+        starts, refused = threading.Thread.start, []
+
+        def start(thread):
+            if thread.name.startswith("waypost-run") and not refused:
+                refused.append(thread.name)
+                raise RuntimeError("can't start new thread")
+            starts(thread)
+
+        threading.Thread.start = start
+
+        @flow.run
+        def order(mail):
+            return triple(read(mail))
+    """
+    with start(source) as host:
+        host.drive()
+        host.until_ended()
+        assert result(host) == 21
+        assert b"no thread is to be had for run_" in host.output
+
+
+def test_a_child_that_can_not_even_listen_says_what_it_needs(start: Start) -> None:
+    """No run was given to it; the words are the last that it wrote, so `why` shows them."""
+    source = """
+        import threading
+        starts = threading.Thread.start
+
+        def start(thread):
+            if thread.name == "waypost-frames":
+                raise RuntimeError("can't start new thread")
+            starts(thread)
+
+        threading.Thread.start = start
+
+        @flow.run
+        def order(mail):
+            return 1
+    """
+    with start(source) as host:
+        assert host.wait_for_exit() == 71
+        assert b"can't start new thread: allow it more processes (--processes)" in host.output
+
+
 def shape(event: ev.AnyEvent) -> tuple[object, ...]:
     """An event without what depends on the moment."""
     return (ev.kind(event), ev.call_of(event), getattr(event, "attempt", None), getattr(event, "step", None))

@@ -10,6 +10,7 @@ import pytest
 from waypost import NotReplayable, RunCancelled, approve, receive, sleep
 from waypost.authoring.calls import Verdict
 from waypost.authoring.scope import current
+from waypost.child.errors import NoThread
 from waypost.child.program import Asked, Finished, Gave, GaveUp, Raised, Turn, Waiting
 from waypost.child.thread_run import ThreadRun
 from waypost.model.ids import CallId
@@ -46,6 +47,22 @@ def test_calls_block_and_give_their_values() -> None:
     assert [c.call for c in threaded.deliver("r1#1", None).commands] == ["r1#2"]
     assert [c.call for c in threaded.deliver("r1#2", "a").commands] == ["r1#3"]
     assert threaded.deliver("r1#3", "b") == Turn((), Finished(Gave(["a", "b"])))
+
+
+def test_a_run_without_a_thread_says_so_and_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of threads is nobody's fault in here, and ends by itself as a rule."""
+    turns: SimpleQueue[Turn] = SimpleQueue()
+    run = ThreadRun("a run", lambda: 1, turns.put)
+
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(NoThread, match="can't start new thread"):
+            run.start(0.0)
+    run.start(0.0)
+    assert turns.get(timeout=PATIENCE) == Turn((), Finished(Gave(1)))
 
 
 def test_an_approval_is_two_calls_here_too() -> None:

@@ -19,7 +19,7 @@ from waypost.authoring.workflow import Workflow
 from waypost.child import effects as fx
 from waypost.child import faults, outcomes
 from waypost.child.calls import Calls, Mailing, Quitting, Reached, Try
-from waypost.child.errors import HostBroke, Mismatch
+from waypost.child.errors import HostBroke, Mismatch, NoThread
 from waypost.child.program import Finished, Program, Rest, Stuck, Turn, Waiting
 from waypost.child.replay import Orphan
 from waypost.model import events as ev
@@ -136,6 +136,15 @@ class Drive:
                 self._append(events)
             else:
                 self._fail(ValueNotStorable("$", f"the host refused to keep it: {refused}"))
+
+    def begin(self) -> None:
+        """Call the run's function; or say that this is to be tried again."""
+        assert self._program is not None
+        assert self._started is not None
+        try:
+            self._program.start(unstamp(self._started.at) / 1000)
+        except NoThread:
+            self._effects.append(fx.Starve())
 
     def turned(self, turn: Turn) -> None:
         """The code, in a thread of its own, has come to rest."""
@@ -270,10 +279,9 @@ class Drive:
 
     def _start(self, event: ev.RunStarted, mail: bytes) -> None:
         self._started = event
-        body = self._workflow.body(outcomes.mail_of(mail, event.mail))
         self._rest = None
-        self._program = self._make_program(body, self._take_turn)
-        self._program.start(unstamp(event.at) / 1000)
+        self._program = self._make_program(self._workflow.body(outcomes.mail_of(mail, event.mail)), self._take_turn)
+        self.begin()
 
     def _deliver(self, reached: Reached, blob: bytes) -> None:
         assert self._program is not None

@@ -66,13 +66,17 @@ class Credit(msgspec.Struct, frozen=True):
     """One page of the log was taken in."""
 
 
+class Starve(msgspec.Struct, frozen=True):
+    """No thread was to be had for the run's code: have its ``begin`` called again."""
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Forget the run: this child has nothing more to do with it. ``reason`` is for its log."""
 
     reason: str
 
 
-Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | CallOff | AskToQuit | Pause | Credit | Leave
+Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | CallOff | AskToQuit | Pause | Credit | Starve | Leave
 
 
 class Completed(msgspec.Struct, frozen=True):

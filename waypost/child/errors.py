@@ -50,5 +50,9 @@ class Mismatch(ChildError):
         self.now = now
 
 
+class NoThread(ChildError):
+    """The system has no thread to spare for a ``def`` run (`RLIMIT_NPROC`, or the machine's own limit)."""
+
+
 class HostBroke(ChildError):
     """The host's side of the wire broke a rule (a gap in a log, an answer to nothing): this child must end."""

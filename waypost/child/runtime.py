@@ -6,6 +6,7 @@ second ``run.start`` of one run is ignored, too. Anything else that the host sho
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from queue import Empty
 from typing import Any, assert_never
 
@@ -58,6 +59,7 @@ from waypost.child.mailbox import (
     Wearied,
 )
 from waypost.child.program import Program, Turn
+from waypost.child.starved import Starved
 from waypost.child.vault import Vault
 from waypost.child.wire import Answer, Heard, Make, Wire, optional
 from waypost.model import events as ev
@@ -105,6 +107,7 @@ class Runtime:
         self._drives: dict[RunId, Drive] = {}
         self._touched: dict[RunId, Drive] = {}
         """Runs that something happened to: their effects come next. Others may be parked in their thousands."""
+        self._starved = Starved()
         self._seen: set[RunId] = set()
         self._granted = ""
         """Hash of the grants that it was told of last."""
@@ -119,6 +122,8 @@ class Runtime:
                     return Leaving(EX_PROTOCOL, f"{broken}")
                 if leaving is not None:
                     return leaving
+            for drive in self._starved.take():
+                self._touch(drive.run).begin()
             touched, self._touched = tuple(self._touched.values()), {}
             for drive in touched:
                 for effect in _merged(drive.effects()):
@@ -126,8 +131,12 @@ class Runtime:
                         self._perform(drive, effect)
 
     def _notes(self) -> Iterator[Note]:
-        """At least one note, and those that are there already: what they lead to can then travel together."""
-        yield self._mailbox.get()
+        """At least one note, and those that are there already: what they lead to can then travel together.
+
+        None after a while, where a run waits for a thread.
+        """
+        with suppress(Empty):
+            yield self._mailbox.get(timeout=self._starved.patience)
         for _ in range(NOTES_AT_ONCE):
             try:
                 yield self._mailbox.get_nowait()
@@ -245,7 +254,7 @@ class Runtime:
                 return False
         return True
 
-    def _perform(self, drive: Drive, effect: fx.Effect) -> None:  # noqa: C901 - one arm per kind of effect
+    def _perform(self, drive: Drive, effect: fx.Effect) -> None:  # noqa: C901, PLR0912 - one arm per kind of effect
         run = drive.run
         match effect:
             case fx.Append(events):
@@ -281,11 +290,14 @@ class Runtime:
                     lambda id_: (PauseRequest(id=id_, run=run, code="code-changed", detail=detail),),
                     lambda _: None,
                 )
+            case fx.Starve():
+                self._starved.add(drive)
             case fx.Credit():
                 self._wire.send(RunLogCredit(run=run))
             case fx.Leave(reason):
                 print(f"waypost.child: left {run}: {reason}", file=sys.stderr)  # noqa: T201 - the child's log
                 self._drives.pop(run, None)
+                self._starved.forget(run)
                 self._keeping.forget(run)
             case _:
                 assert_never(effect)

@@ -25,6 +25,9 @@ from waypost.child.vault import Vault
 from waypost.child.wire import Wire, listen
 from waypost.model.limits import DEFAULT, Limits
 
+EX_OSERR = 71
+"""Exit code (sysexits.h): the system can't give what is needed, a thread for instance."""
+
 
 def serve(workflow: Workflow | None, options: Options, anchors: Anchors, key: Secret, sender: control.Sender) -> int:
     """Run what the host gives this child, until there is a reason to leave; gives the exit code.
@@ -38,7 +41,14 @@ def serve(workflow: Workflow | None, options: Options, anchors: Anchors, key: Se
     vault = Vault(anchors.deployment)
     bodies = Bodies(mailbox, limits, vault)
     runtime = Runtime(workflow, wire=wire, bodies=bodies, mailbox=mailbox, limits=limits, vault=vault)
-    threading.Thread(target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True).start()
+    listening = threading.Thread(
+        target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True
+    )
+    try:
+        listening.start()
+    except RuntimeError as failure:  # without it nothing can be done here, now or later
+        print(f"waypost.child: {failure}: allow it more processes (--processes)", file=sys.stderr)  # noqa: T201 - as below
+        return EX_OSERR
     _warm_up()
     leaving = runtime.serve()
     if leaving.reason:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from waypost.authoring.errors import NotReplayable, RunCancelled
 from waypost.authoring.requests import Request
 from waypost.authoring.scope import Ask, enter
+from waypost.child.errors import NoThread
 from waypost.child.program import Asked, Command, Finished, Gave, GaveUp, Outcome, Raised, Turn, Waiting
 from waypost.model.ids import CallId
 
@@ -32,8 +33,11 @@ class ThreadRun:
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
     def start(self, now: float) -> None:  # noqa: ARG002 - it has no clock of its own
-        """Call the function in its thread."""
-        self._thread.start()
+        """Call the function in its thread. Raises NoThread; then it may be tried again."""
+        try:
+            self._thread.start()
+        except RuntimeError as failure:
+            raise NoThread(f"{failure}", hint="allow the deployment more processes (--processes)") from None
 
     def deliver(self, call: CallId, outcome: Outcome, now: float) -> None:  # noqa: ARG002 - it has no clock of its own
         """Wake the thread with the outcome of the call at which it waits."""
