@@ -25,7 +25,7 @@ class NoSuchDeployment(HostError):
 def _few(name: str, known: tuple[str, ...]) -> str:
     """Names that are there, those first that are most like it; of many only some."""
     like = get_close_matches(name[:_LONGEST], known, n=_NAMED, cutoff=_LIKE)
-    shown = (*like, *(each for each in known if each not in like))[: max(_NAMED, len(like))]
+    shown = (*like, *(each for each in known if each not in like))[:_NAMED]
     left = len(known) - len(shown)
     return ", ".join(shown) + (f" and {left:,} more; `waypost why --json` has them all" if left else "")
 
