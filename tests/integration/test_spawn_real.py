@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from ipc.errors import SpawnFailed
 from ipc.frames import FrameReader
 from ipc.keys import SpawnKeys, mint
 from ipc.messages import Progress, Ready
+from ipc.parent import BEFORE_HOST
 from ipc.process import open_descriptors
 from ipc.sealed import Direction
 from ipc.spawn import Spawned, command, spawn
@@ -163,6 +165,14 @@ import os, signal
 print(os.getsid(0) == os.getpid() == os.getpgrp(), signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL)
 """
     assert Running(code, mint(), clean).output().split() == ["True", "True"]
+
+
+def test_where_memory_runs_out_a_child_is_ended_before_its_host(clean: ExitStack) -> None:
+    """The kernel ends whoever uses most: beside a hundred small children that would be the host."""
+    place = "/proc/self/oom_score_adj"
+    code = f"from ipc.parent import settle\nsettle({os.getpid()})\nprint(open({place!r}).read())"
+    said = Running(code, mint(), clean).output()
+    assert int(said) == min(int(Path(place).read_text()) + BEFORE_HOST, 1000)
 
 
 def test_settling_sets_the_umask(clean: ExitStack) -> None:
