@@ -7,7 +7,7 @@ from actors.logic.dispatch import Open, State, Unopened, advance
 from actors.logic.dispatch_marks import Around, Marks, watch
 from actors.logic.dispatch_turn import Desk
 from actors.messages import DeploymentSpec, DispatchMessage, Role
-from substrate.messages import Start
+from actors.starting import start_of
 from waypost.acting import Clock, Next, Ref
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
@@ -35,16 +35,7 @@ class DispatchActor(AskingShell):
         observer: Observer = NOBODY,
         keeper: Ref | None = None,
     ) -> None:
-        start = Start(
-            definition=spec.definition,
-            code=spec.code,
-            python=spec.python,
-            waypost=spec.waypost,
-            distributions=spec.distributions,
-            mail_to=spec.mail_to,
-            secrets=spec.secrets,
-        )
-        state = Unopened(Desk(start=start, limits=limits, steps=spec.steps, keeper=keeper is not None))
+        state = Unopened(Desk(start=start_of(spec), limits=limits, steps=spec.steps, keeper=keeper is not None))
         super().__init__(
             f"{spec.name}/{Role.DISPATCH}", state, self._decide, clock=clock, parent=parent, incarnation=incarnation
         )

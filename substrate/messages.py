@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pykka
 
+from substrate.beginning import Start
 from substrate.census import Census, ReadCensus
 from substrate.generations import BeginGeneration, Interrupt, Interrupted, ResumeRuns
 from substrate.granting import ChangeGrants, GrantsChanged, InForce, ReadGrants
@@ -42,7 +43,6 @@ from substrate.requests import (
     Reject,
     Release,
     RunLine,
-    Start,
     Supervisor,
     TakeUp,
     WorkflowProcess,

@@ -45,7 +45,7 @@ def _rule(who: frozenset[Name], *doors: Door) -> Rule:
 
 
 TABLE: dict[type[ev.Event], Rule] = {
-    ev.RunStarted: _rule(HOST, "take-up"),
+    ev.RunStarted: _rule(HOST, "take-up", "cancel"),
     ev.Foreign: _rule(ADMINISTRATOR, "import"),
     ev.RunResumed: _rule(HOST, "append", "resume"),
     ev.RunInterrupted: _rule(HOST, "interrupt"),

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from substrate.beginning import Start
 from substrate.census import ReadCensus
 from substrate.generations import BeginGeneration, Interrupt, ResumeRuns
 from substrate.granting import ChangeGrants, ReadGrants
@@ -19,7 +20,6 @@ from substrate.ticking import ReadSchedules, Tick
 from waypost.model.code import Deployed, Files
 from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision, Fault
-from waypost.model.grants import Asked
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.waiting import Waiting
 
@@ -95,21 +95,6 @@ class Claim:
     """Inbox to processing, the attempt raised and in the name. Value: the attempt."""
 
     arrival: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """What RunStarted records beside the mail."""
-
-    definition: str
-    code: str
-    python: str
-    waypost: str
-    distributions: str = ""
-    mail_to: tuple[str, ...]
-    """Whom the workflow may mail beside the sender of its first mail."""
-    secrets: tuple[Asked, ...] = ()
-    """What its steps ask for: no run begins without it being granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

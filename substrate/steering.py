@@ -5,6 +5,7 @@ Part of ``substrate.messages``, by whose name it is imported. The value of each 
 
 from dataclasses import dataclass, field
 
+from substrate.beginning import Start
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, Generation, RunId
@@ -48,7 +49,8 @@ class Unpause:
 class Cancel:
     """CancelRequested; of a paused run, whose code doesn't run, RunCancelled with it. Value: ``CancelTaken``.
 
-    ``generation``: of the child whose run's own code asks, at ``call``.
+    ``generation``: of the child whose run's own code asks, at ``call``. ``start``: what a run records that hasn't begun
+    yet; then its first mail is consumed, by RunStarted, CancelRequested and RunCancelled.
     """
 
     run: RunId
@@ -57,6 +59,7 @@ class Cancel:
     by: str = ""
     call: CallId | None = None
     generation: Generation | None = None
+    start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

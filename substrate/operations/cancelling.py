@@ -10,9 +10,11 @@ import msgspec
 from msgspec import UNSET
 
 from substrate import layout, runlog
-from substrate.messages import Cancel, CancelTaken, Refused, Signal, SignalTaken, WorkflowProcess
+from substrate.messages import Cancel, CancelTaken, Refused, Signal, SignalTaken, Start, WorkflowProcess
 from substrate.operations.append import child_may_write, extend
 from substrate.operations.change import Change, Context, Decided, Settled, View, plain
+from substrate.operations.take_up import stillborn
+from substrate.principals import Name
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -20,7 +22,9 @@ from waypost.model.ids import RunId, message_key
 from waypost.model.ledger import waiting_for
 
 
-def cancel(view: View, operation: Cancel, context: Context) -> Decided:
+def cancel(  # noqa: PLR0911 - one return per state
+    view: View, operation: Cancel, context: Context
+) -> Decided:
     """Ask for a run's end. A second time changes nothing. Value: ``CancelTaken``.
 
     Refused with code ``no-run``, ``not-begun``, ``ended``, or as a child's append is.
@@ -32,6 +36,8 @@ def cancel(view: View, operation: Cancel, context: Context) -> Decided:
     match before.run:
         case _ if refused is not None:
             return refused
+        case fold.Absent() if operation.start is not None and view.queued_for(operation.run):
+            return _not_begun(view, operation, operation.start, context)
         case fold.Absent():
             return _absent(view, operation.run, "cancelled")
         case fold.Ended(outcome="cancelled"):
@@ -47,20 +53,42 @@ def cancel(view: View, operation: Cancel, context: Context) -> Decided:
             assert_never(before.run)
 
 
-def _cancel(view: View, operation: Cancel, before: Known, context: Context) -> Decided:
-    asked: ev.AnyEvent = ev.CancelRequested(
+def _not_begun(view: View, operation: Cancel, start: Start, context: Context) -> Decided:
+    """It begins and ends in one commit, which consumes its first mail: no child ever sees it."""
+    ended = ev.RunCancelled(code="not-run", detail="it had not begun: its mail was queued")
+    made = stillborn(view, operation.run, start, (_asked(operation), ended), context)
+    if isinstance(made, Refused):
+        return made
+    return msgspec.structs.replace(
+        made,
+        author=_author(operation),
+        subject=f"{made.subject}: {operation.origin}",
+        value=CancelTaken(fresh=True, at=context.at, origin=operation.origin, by=operation.by),
+    )
+
+
+def _author(operation: Cancel) -> Name:
+    return "hub" if operation.origin == "hub-admin" else "supervisor"
+
+
+def _asked(operation: Cancel) -> ev.AnyEvent:
+    return ev.CancelRequested(
         origin=operation.origin,
         reason=operation.reason,
         by=operation.by,
         call=UNSET if operation.call is None else operation.call,
     )
+
+
+def _cancel(view: View, operation: Cancel, before: Known, context: Context) -> Decided:
+    asked = _asked(operation)
     # No code of a paused run may be started, so there is nothing to wait for.
     events = (asked, not_run(before.run.code)) if isinstance(before.run, fold.Paused) else (asked,)
     made = extend(view, operation.run, before, events, context)
     if isinstance(made, Refused):
         return made
     return Change(
-        author="hub" if operation.origin == "hub-admin" else "supervisor",
+        author=_author(operation),
         subject=f"cancel {operation.run}: {operation.origin}",
         puts=made.puts,
         deletes=made.deletes,

@@ -75,6 +75,17 @@ def _reroute(view: View, item: Item, start: Start, context: Context, barred: ev.
     return _begin(view, item, entry, start, context, barred=barred, rerouted=old)
 
 
+def stillborn(
+    view: View, run: RunId, start: Start, ending: tuple[ev.AnyEvent, ...], context: Context
+) -> Change | Refused:
+    """A run that is only queued begins and ends by one commit, claimed or not; its first mail is consumed by it."""
+    item = view.queue[view.queued_for(run)[0]]
+    made = _begun(view, item, item.queued.entry, start, ending, context)
+    if isinstance(made, Refused):
+        return made
+    return msgspec.structs.replace(made, subject=f"cancel {run}, which had not begun")
+
+
 def _begin(
     view: View,
     item: Item,
@@ -85,8 +96,26 @@ def _begin(
     barred: ev.Fault | None,
     rerouted: RunId | None = None,
 ) -> Decided:
-    raw_grants = encode_grants(grants(entry.sender, start.mail_to, view.granted))
     barred = barred or barring(view.granted, start, context.deployment)
+    ending = () if barred is None else (ev.RunFailed(error=barred),)
+    made = _begun(view, item, entry, start, ending, context, rerouted=rerouted)
+    if barred is None or isinstance(made, Refused):
+        return made
+    return msgspec.structs.replace(made, subject=f"{made.subject}, which fails: {plain(barred.type)}")
+
+
+def _begun(
+    view: View,
+    item: Item,
+    entry: Entry,
+    start: Start,
+    ending: tuple[ev.AnyEvent, ...],
+    context: Context,
+    *,
+    rerouted: RunId | None = None,
+) -> Change | Refused:
+    """``ending``: what follows RunStarted at once."""
+    raw_grants = encode_grants(grants(entry.sender, start.mail_to, view.granted))
     event = ev.RunStarted(
         mail=entry.mailed,
         definition=start.definition,
@@ -100,18 +129,16 @@ def _begin(
         after=entry.old,
     )
     before = Known(fold.Absent(), prev=ev.genesis(context.repository, entry.run, raw_grants))
-    events = (event,) if barred is None else (event, ev.RunFailed(error=barred))
-    made = extend(view, entry.run, before, events, context)
+    made = extend(view, entry.run, before, (event, *ending), context)
     if isinstance(made, Refused):
         return made
     puts, deletes, facts = _others(view, entry, rerouted, context)
     state = view.state if rerouted is None else msgspec.structs.replace(view.state, run=view.state.run + 1)
     state = filed(view, state, entry.key, context)
     origin = "" if rerouted is None else f", after {rerouted}"
-    ended = "" if barred is None else f", which fails: {plain(barred.type)}"
     return Change(
         author="supervisor",
-        subject=f"take up mail {entry.arrival} as {entry.run}{origin}{ended}",
+        subject=f"take up mail {entry.arrival} as {entry.run}{origin}",
         puts={
             **puts,
             **made.puts,
@@ -119,7 +146,7 @@ def _begin(
             **_consumed(entry, state.bucket, context),
             **files_after(view, state, context),
         },
-        deletes=(_claimed_path(item, context), *deletes, *made.deletes),
+        deletes=(_queued_path(item, context), *deletes, *made.deletes),
         facts=(Consumed(entry.arrival, entry.run), made.fact, *facts),
         state=state,
         known={entry.run: made.known},
@@ -147,7 +174,7 @@ def _answer(view: View, item: Item, wait: CallId, decision: ev.Decision | None, 
         author="supervisor",
         subject=f"take up mail {entry.arrival} at {wait} of {entry.run}",
         puts={**made.puts, **_consumed(entry, state.bucket, context), **files_after(view, state, context)},
-        deletes=(_claimed_path(item, context), *made.deletes),
+        deletes=(_queued_path(item, context), *made.deletes),
         facts=(Consumed(entry.arrival, entry.run), made.fact),
         state=state,
         known={entry.run: made.known},
@@ -189,13 +216,15 @@ def _others(
         entry = msgspec.structs.replace(item.queued.entry, run=first.run, starts=False, old=first.old, attempt=attempt)
         puts[layout.inbox_path(context.address, arrival, entry.key)] = encode(entry)
         if item.claimed:
-            deletes.append(_claimed_path(item, context))
+            deletes.append(_queued_path(item, context))
         facts.append(Queued(entry, item.queued.gist, attempt))
     return puts, deletes, facts
 
 
-def _claimed_path(item: Item, context: Context) -> str:
+def _queued_path(item: Item, context: Context) -> str:
     entry = item.queued.entry
+    if not item.claimed:
+        return layout.inbox_path(context.address, entry.arrival, entry.key)
     return layout.processing_path(context.address, entry.arrival, entry.key, item.queued.attempt)
 
 

@@ -93,7 +93,7 @@ def _effects(after: State, log: Log, caused: list[Caused], told: list[Told], fou
     for event in log.events:
         match event:
             case ev.RunStarted():
-                caused.append(Caused(log.run, event))
+                caused.append(Caused(log.run, event, isinstance(log.events[-1], ev.RunCancelled)))
                 if not run_ordinal(log.run) < after.run:
                     found.append(broken("ordinals", layout.run_dir(log.run), f"{after.run} is the next run"))
             case ev.SignalReceived() if event.mail is not UNSET:

@@ -28,13 +28,17 @@ _ROUTE = frozenset({"run", "starts", "old"})
 MOVES: Mapping[tuple[str, str], frozenset[str]] = {
     ("inbox", "inbox"): _ROUTE | {"told"},
     ("inbox", "processing"): frozenset(),
+    ("inbox", "consumed"): frozenset({"consumed"}),
     ("processing", "inbox"): _ROUTE | {"attempt"},
     ("processing", "hold"): frozenset({"attempt", "held", "why"}),
     ("processing", "consumed"): _ROUTE | {"consumed", "rejected"},
     ("hold", "inbox"): _ROUTE | {"attempt", "held", "why"},
     ("hold", "consumed"): frozenset({"consumed", "rejected"}),
 }
-"""(from, to): the fields that may change. A claim changes none: it is the same bytes under a name with its attempt."""
+"""(from, to): the fields that may change. A claim changes none: it is the same bytes under a name with its attempt.
+
+What is consumed without a claim begins a run that ends by the same commit, as cancelled: nobody is to take it up.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Caused:
 
     run: RunId
     event: ev.RunStarted | ev.SignalReceived
+    cancelled: bool = False
+    """Whether the run ends so by the same commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def mail(before: Before, made: Sorted, after: State, caused: list[Caused], groun
     for put in puts:
         yield from names(put.path, put.place, put.entry, ground)
     yield from _moves(before, made, puts, after, ground)
-    yield from _effects(puts, caused)
+    yield from _effects(made, puts, caused)
     yield from _buckets(before, made, puts, after, ground)
 
 
@@ -173,9 +179,10 @@ def _new(before: Before, made: Sorted, put: _Put, after: State, ground: Ground) 
         yield broken("mail", layout.mail_path(entry.arrival), f"its bytes aren't those of {entry.sha256}")
 
 
-def _effects(puts: list[_Put], caused: list[Caused]) -> Iterator[Broken]:
+def _effects(made: Sorted, puts: list[_Put], caused: list[Caused]) -> Iterator[Broken]:
     """A consumed mail and its event name each other; a rejected one has none."""
     consumed = {put.entry.arrival: put for put in puts if put.place.kind == "consumed"}
+    unclaimed = {place.number for place in made.gone_entries.values() if place.kind == "inbox"}
     for each in caused:
         mailed = each.event.mail
         assert mailed is not UNSET
@@ -187,6 +194,8 @@ def _effects(puts: list[_Put], caused: list[Caused]) -> Iterator[Broken]:
             )
             continue
         entry = put.entry
+        if entry.arrival in unclaimed and not (isinstance(each.event, ev.RunStarted) and each.cancelled):
+            yield broken("move", put.path, f"mail {entry.arrival} was consumed without a claim")
         if entry.mailed != mailed or entry.run != each.run:
             yield broken("effect", put.path, f"consumed for {entry.run}, and the event is {each.run}'s of another mail")
         if isinstance(each.event, ev.RunStarted) and (each.event.origin, each.event.after) != (entry.key, entry.old):

@@ -127,8 +127,8 @@ def test_a_run_that_is_being_cancelled_ends_where_another_would_be_paused(desk: 
     assert end.code == "not-run"
 
 
-def test_only_what_has_begun_can_be_cancelled(desk: Desk) -> None:
-    """A queued mail is no run yet, and a name that was never given is none at all."""
+def test_nobody_begins_a_run_to_end_it_who_does_not_know_what_runs_here(desk: Desk) -> None:
+    """And a name that was never given is none at all."""
     assert desk.code(cancelled(RunId("run_9_00112233445566aa"))) == "no-run"
     arrival = desk.enqueue(message("m2@x"))
     assert desk.code(cancelled(desk.index.queue[arrival].queued.entry.run)) == "not-begun"

@@ -12,6 +12,7 @@ import pykka
 from actors.describing import Changed, Description
 from actors.draining import Recycle
 from actors.messages import Begun, Describe, Forward
+from actors.starting import start_of
 from substrate.messages import (
     Accepted,
     Answer,
@@ -224,7 +225,10 @@ class Live:
     def cancel(self, text: str, reason: str, origin: Origin, by: str) -> CancelAsked:
         """Ask for a run's end. Raises NoSuchRun, RefusedByRule, NotNow."""
         situation, run = locate(self.everything(), text)
-        taken: CancelTaken = self._forward(situation.name, Cancel(run=run, reason=reason, origin=origin, by=by))
+        spec = next((each.spec for each in self.deployed() if each.spec.name == situation.name), None)
+        start = None if spec is None else start_of(spec)
+        what = Cancel(run=run, reason=reason, origin=origin, by=by, start=start)
+        taken: CancelTaken = self._forward(situation.name, what)
         return CancelAsked(run=run, fresh=taken.fresh, at=taken.at, origin=taken.origin, by=taken.by)
 
     def signal(self, text: str, name: str, identity: str, raw: bytes) -> Signalled:

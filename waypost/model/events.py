@@ -117,7 +117,7 @@ class RunCancelled(Event, frozen=True, kw_only=True):
     """The run was cancelled, and nothing of it goes on.
 
     ``code``: its code ``ended``; it had not when its time was up (``past-grace``); or it was ``not-run`` at all,
-    because the run was paused. ``error``: what the code raised instead of the cancellation.
+    because the run was paused, or hadn't begun. ``error``: what the code raised instead of the cancellation.
     """
 
     code: Literal["ended", "past-grace", "not-run"] = "ended"

@@ -239,6 +239,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
         "move",
         lambda w: w.moved("inbox", "consumed", w.inbox, consumed=STAMP, rejected="x"),
     ),
+    Corruption("a run begins with a mail that nobody claimed", "move", lambda w: begun(w, claimed=False)),
     Corruption("a new mail with attempts", "move", lambda w: w.fresh("f@x", attempt=2)),
     Corruption(
         "a claim that comes back counts twice", "move", lambda w: w.moved("processing", "inbox", w.claimed, attempt=7)
@@ -356,6 +357,7 @@ HISTORY = {
     "a claim changes the entry",
     "a mail changes its sender",
     "a claim is counted twice",
+    "a run begins with a mail that nobody claimed",
     "a mail is consumed without a claim",
     "a new mail with attempts",
     "a mail that was never queued is claimed",

@@ -92,9 +92,10 @@ def mail_queued(world: World) -> Bad:
     return Bad(puts={path: stored, layout.blob_path(world.live, sha256): raw})
 
 
-def begun(world: World, run: RunId | None = None, **changed: object) -> Bad:
-    """The claimed mail starts its run, or another; with some of RunStarted changed."""
-    _, entry = world.entry("processing", world.claimed)
+def begun(world: World, run: RunId | None = None, *, claimed: bool = True, **changed: object) -> Bad:
+    """The claimed mail starts its run, or another; with some of RunStarted changed. Or one that nobody has claimed."""
+    place, arrival = ("processing", world.claimed) if claimed else ("inbox", world.inbox)
+    _, entry = world.entry(place, arrival)
     run = run or entry.run
     grants = world.read(layout.grants_path(world.live))
     event = ev.RunStarted(
@@ -110,7 +111,7 @@ def begun(world: World, run: RunId | None = None, **changed: object) -> Bad:
     )
     event = msgspec.structs.replace(event, **changed)
     _, raw = ev.stored(event, seq=1, at=STAMP, prev=ev.genesis(REPOSITORY, run, grants))
-    bad = world.moved("processing", "consumed", world.claimed, consumed=STAMP, run=run)
+    bad = world.moved(place, "consumed", arrival, consumed=STAMP, run=run)
     puts = {**bad.puts, layout.event_path(run, 1): raw, layout.grants_path(run): grants}
     return replace(bad, puts=puts)
 
