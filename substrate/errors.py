@@ -10,7 +10,15 @@ import shlex
 from waypost.model.errors import WaypostError
 
 _FULL = (numbers.ENOSPC, numbers.EDQUOT)
-"""Ends by itself when there is space; any other error is the disk's own."""
+"""Ends by itself when there is space; any other error, but those below, is the disk's own."""
+_FILES = (numbers.EMFILE, numbers.ENFILE)
+TOO_MANY_FILES = "too-many-files"
+"""A fault of the host's limit, or the machine's, and not of the disk; it ends by itself, too."""
+
+
+def lacks_files(words: str) -> bool:
+    """Whether an error of a library, which tells no number, says that no more files can be opened."""
+    return "Too many open files" in words  # strerror(3) of EMFILE, and the beginning of that of ENFILE
 
 
 class SubstrateError(WaypostError):
@@ -263,17 +271,20 @@ class RuleBroken(SubstrateError):
 
 
 class FlushFailed(SubstrateError):
-    """The disk refused a write: what was visible and not durable is void, and this store is finished."""
+    """The disk refused a write: what was visible and not durable is void, and this store is finished.
+
+    ``fault``: ``full``, ``too-many-files`` (nothing is wrong with the disk), or ``disk``.
+    """
 
     def __init__(self, path: str, reason: str, errno: int | None) -> None:
-        super().__init__(
-            f"{path}: writing failed: {reason}",
-            hint="nothing was acknowledged; free space or replace the disk, then open the repository again",
-        )
+        many = errno in _FILES or lacks_files(reason)
+        more = "allow its host more open files (`ulimit -n` of the shell, LimitNOFILE= of systemd)"
+        mend = more if many else "free space or replace the disk, then open the repository again"
+        super().__init__(f"{path}: writing failed: {reason}", hint=f"nothing was acknowledged; {mend}")
         self.path = path
         self.reason = reason
         self.errno = errno
-        self.fault = "full" if errno in _FULL else "disk"
+        self.fault = TOO_MANY_FILES if many else "full" if errno in _FULL else "disk"
 
 
 class DerivedFailed(SubstrateError):

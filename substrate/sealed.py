@@ -7,7 +7,7 @@ has a say in what is read.
 import pygit2
 
 from substrate import plain
-from substrate.errors import Damaged
+from substrate.errors import Damaged, FlushFailed, lacks_files
 from substrate.large import LARGE, read_large
 from substrate.objects import Kind
 
@@ -54,6 +54,8 @@ class SealedObjects:
         except KeyError:
             return None
         except (ValueError, pygit2.GitError) as bad:  # ValueError: an entry of no kind
+            if lacks_files(f"{bad}"):  # nothing is wrong with what can't be opened
+                raise FlushFailed(self._objects, f"{bad}", None) from None
             raise Damaged(self._objects, f"object {oid.hex()} can't be read: {bad}") from None
         if int(kind) == Kind.TREE:
             self._trees += len(data)

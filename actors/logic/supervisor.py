@@ -60,6 +60,7 @@ from actors.logic.supervisor_states import (
     Evicting,
     Held,
     Idle,
+    Lack,
     Latching,
     Lifting,
     Lost,
@@ -209,7 +210,9 @@ def _opening(setup: Setup, state: Opening, message: News, now: Now) -> Next[Stat
         case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
             return _opened(state, snapshot)
         case Outcome(state.opened, Refused("full", why)) if state.books.incarnation > 1:
-            return _no_space(setup, state, why, now)
+            return _short(setup, state, why, "full", now)
+        case Outcome(state.opened, Refused("too-many-files", why)):
+            return _short(setup, state, why, "too-many-files", now)
         case Woken(state.opened):
             return Next(state, (OpenRepository(state.opened),))
         case Outcome(state.opened, Refused(code, why, hint)):
@@ -222,12 +225,12 @@ def _opening(setup: Setup, state: Opening, message: News, now: Now) -> Next[Stat
     return wind(setup, state.books, (Role.SUBSTRATE,), lost, now, before=withheld)
 
 
-def _no_space(setup: Setup, state: Opening, why: str, now: Now) -> Next[State]:
-    """A repository that was open before opens again by itself once there is space (storage §2, disk full)."""
+def _short(setup: Setup, state: Opening, why: str, lacks: Lack, now: Now) -> Next[State]:
+    """It opens by itself once there is what it lacks: space (storage §2) as well, where it was open before."""
     books = replace(state.books, last=state.books.last + 1)
     withheld = withhold(forwards(state.early), why)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
-    return Next(Opening(books, books.last, reason=why), (*withheld, wake))
+    return Next(Opening(books, books.last, reason=why, lacks=lacks), (*withheld, wake))
 
 
 def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:

@@ -40,6 +40,7 @@ from actors.logic.supervisor_states import (
     crew_of,
 )
 from actors.messages import Role, Terminate, WakeAt, Woken
+from substrate.errors import TOO_MANY_FILES
 from substrate.messages import Outcome, ReadRest, Withheld
 from waypost.acting import ActorEnded, Next, Reply, Tell
 from waypost.model.times import Now
@@ -153,7 +154,7 @@ def _afterwards(books: Books, then: Then) -> Next[State]:
 def _fault(setup: Setup, state: State, role: Role, end: ActorEnded, now: Now) -> Next[State]:
     limits, failure = setup.limits, end.failure or "it ended unasked"
     recent = tuple(at for at in state.books.faults if now.mono - at < limits.actor_window)
-    if end.fault != "full":  # a full disk ends by itself, and is waited for: it is nobody's fault
+    if end.fault not in {"full", TOO_MANY_FILES}:  # what ends by itself is waited for: it is nobody's fault
         recent = (*recent, now.mono)
     by_disk = role is Role.SUBSTRATE and end.fault == "disk"
     disk_faults = state.books.disk_faults + by_disk

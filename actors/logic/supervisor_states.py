@@ -4,7 +4,7 @@ Records only; ``actors.logic.supervisor`` moves between them.
 """
 
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from actors.draining import Executing
 from actors.exits import ExitCounted
@@ -32,6 +32,10 @@ class Idle:
     early: tuple[Early, ...] = ()
 
 
+Lack: TypeAlias = Literal["full", "too-many-files"]
+"""What ends by itself: the substrate's codes for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """The substrate recovers its repository."""
@@ -42,6 +46,8 @@ class Opening:
     early: tuple[Early, ...] = ()
     reason: str = ""
     """Why it isn't open yet, where that is known."""
+    lacks: Lack = "full"
+    """What that is for want of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ What needs somebody names the command that lets it go on; what goes on by itself
 where there is a bound.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -27,6 +28,7 @@ from actors.logic.supervisor_states import (
     Evicting,
     Held,
     Idle,
+    Lack,
     Latching,
     Lifting,
     Lost,
@@ -49,6 +51,14 @@ from actors.logic.supervisor_states import (
 from waypost.model.grants import RUN
 from waypost.model.times import stamp
 from waypost.model.why import Sentence, command
+
+_LACKS: Mapping[Lack, tuple[str, str]] = {
+    "full": ("space on its disk", "free some"),
+    "too-many-files": (
+        "files that its host may open",
+        "allow it more, by `ulimit -n` of the shell or LimitNOFILE= of systemd, or have it host fewer deployments",
+    ),
+}
 
 
 def sentence(setup: Setup, state: State) -> Sentence:
@@ -107,8 +117,9 @@ def _starting(setup: Setup, state: Idle | Opening | Raising | Starting) -> Sente
         case Idle():
             return Sentence(waits_for="its turn, as the host is starting", since=since, then="its repository is opened")
         case Opening(reason=reason) if reason:
-            again = "it goes on by itself, as it is tried every moment: free some"
-            return Sentence(waits_for=f"space on its disk ({reason})", since=since, then=again)
+            what, mend = _LACKS[state.lacks]
+            again = f"it goes on by itself, as it is tried every moment: {mend}"
+            return Sentence(waits_for=f"{what} ({reason})", since=since, then=again)
         case Opening():
             what = "its repository to be opened and what a crash left to be put in order"
             return Sentence(waits_for=what, since=since, then=f"mail is taken in, and {next_}")
@@ -248,7 +259,10 @@ def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff | Prepari
         case BackingOff() | Preparing():
             more = left(state.books.crashes, setup.limits)
             ends = "one more end" if more == 1 else f"{more} more ends"
-            then = f"another process is started, and its runs go on; after {ends} like this, none is"
+            exited = state.books.exited
+            excused = exited is not None and exited.reason.blame == "host"  # that may go on for as long as it takes
+            last = "" if excused else f"; after {ends} like this, none is"
+            then = f"another process is started, and its runs go on{last}"
             return Sentence(
                 waits_for=f"the end of a pause, as its last process ended ({state.reason})",
                 since=since,

@@ -29,6 +29,7 @@ from actors.logic.supervisor_states import (
     BackingOff,
     Dismissing,
     Down,
+    Ending,
     Evicting,
     Idle,
     Lost,
@@ -39,6 +40,7 @@ from actors.logic.supervisor_states import (
     Starting,
     Unmanned,
 )
+from actors.logic.supervisor_why import sentence
 from actors.logic.supervisor_words import describe
 from actors.messages import (
     ChannelViolated,
@@ -53,6 +55,7 @@ from actors.messages import (
     WatchRun,
     Woken,
 )
+from substrate.errors import TOO_MANY_FILES
 from substrate.messages import BeginGeneration, Done, Outcome, ReadRuns, Refused, Withheld
 from waypost.acting import Asked, Next, Reply, Tell
 from waypost.model.ids import Generation
@@ -247,6 +250,24 @@ def test_a_repository_that_can_not_be_opened_is_down_with_the_reason(result, rea
     after = step(following.state, ended(Role.SUBSTRATE, failure=None))
     assert isinstance(after.state, Down)
     assert after.state.reason == reason
+
+
+def test_files_that_may_not_be_opened_are_waited_for_and_are_nobodys_fault() -> None:
+    """The disk is well, and others that fall asleep make room: also one that wakes goes on by itself."""
+    waiting = step(OPENING, Outcome(10, Refused(TOO_MANY_FILES, "Too many open files", "ulimit -n")))
+    assert isinstance(waiting.state, Opening)
+    said = sentence(SETUP, waiting.state)
+    assert said.waits_for == "files that its host may open (Too many open files)"
+    assert "ulimit -n" in said.then
+    assert step(waiting.state, Woken(11)).effects == (OpenRepository(11),)
+    failed = replace(ended(Role.SUBSTRATE, failure="FlushFailed"), fault=TOO_MANY_FILES)
+    state: Any = RUNNING
+    for _ in range(LIMITS.actor_failures):
+        following = step(replace(RUNNING, books=state.books), failed)
+        state = following.state
+        assert isinstance(state, Ending)
+        assert isinstance(state.then, Again)
+    assert (state.books.faults, state.books.disk_faults) == ((), 0)
 
 
 def test_a_full_disk_is_waited_for_by_a_repository_that_was_open_before() -> None:
