@@ -46,7 +46,7 @@ class FlushHash:
             if data is None:
                 self._hash.update(b"-%s\0" % path.encode())
             else:
-                self._hash.update(b"+%b\0%d\0" % (path.encode(), len(data)))
+                self._hash.update(f"+{path}\0{len(data)}\0".encode())
                 self._hash.update(data)
 
     def hexdigest(self) -> str:
@@ -64,7 +64,7 @@ def flush_hash(previous: str, commits: Iterable[Changes]) -> str:
 
 def head_message(subject: bytes, trailer: Trailer) -> bytes:
     """The message of a head: its one line, an empty line, the trailer."""
-    return b"%s\n\nFlush: %d %s\n" % (subject, trailer.number, trailer.hash.encode())
+    return subject + f"\n\nFlush: {trailer.number} {trailer.hash}\n".encode()
 
 
 def parse_trailer(message: bytes) -> Trailer | None:

@@ -90,9 +90,14 @@ def check_subject(subject: str) -> bytes:
     return subject.encode()
 
 
-def seconds(at: int) -> int:
+def commit_date(at: int) -> bytes:
     """Unix milliseconds as a commit's date: whole seconds, a clock before 1970 counts as 1970."""
-    return max(0, at) // 1000
+    return _date(at // 1000 if at > 0 else 0)
+
+
+@functools.lru_cache(maxsize=16)
+def _date(second: int) -> bytes:
+    return b" %d +0000" % second
 
 
 @dataclass(frozen=True, slots=True)

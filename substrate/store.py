@@ -31,7 +31,7 @@ from substrate.heads import Heads
 from substrate.journals import Journals
 from substrate.keys import SigningKey
 from substrate.merge import Merger
-from substrate.objects import EMPTY_TREE, Kind, check_identity, check_subject, parse_commit, seconds
+from substrate.objects import EMPTY_TREE, Kind, check_identity, check_subject, commit_date, parse_commit
 from substrate.opening import Recovered, read_format, recover
 from substrate.sealed import SealedObjects
 from substrate.signers import Verifier
@@ -265,11 +265,11 @@ class Store:
                 # A commit is followed by this one, so it isn't the flush's last: no trailer, no signature.
                 draft = self._draft
                 self._parent = self._journals.current.add(_COMMIT, draft.headers + b"\n" + draft.subject + b"\n")
-            date = b" %d +0000\n" % seconds(at)
-            above = b"parent %b\n" % hexlify(self._parent) if self._parent is not None else b""
-            headers = b"tree %b\n%bauthor %b%bcommitter %b%b" % (
-                hexlify(tree), above, who, date, self._committer, date,
-            )  # fmt: skip
+            date = commit_date(at)
+            above = b"" if self._parent is None else b"\nparent " + hexlify(self._parent)
+            headers = b"".join(
+                (b"tree ", hexlify(tree), above, b"\nauthor ", who, date, b"\ncommitter ", self._committer, date, b"\n")
+            )
             self._draft = _Draft(headers, line)
             self._flush.commit(changes)
         self.pending += 1
@@ -289,7 +289,9 @@ class Store:
             trailer = Trailer(self.flush_number + 1, self._flush.hexdigest())
             message = head_message(draft.subject, trailer)
             signature = self._key.sign(draft.headers + b"\n" + message).replace(b"\n", b"\n ")
-            head = self._journals.current.add(_COMMIT, b"%sgpgsig %s\n\n%s" % (draft.headers, signature, message))
+            head = self._journals.current.add(
+                _COMMIT, b"".join((draft.headers, b"gpgsig ", signature, b"\n\n", message))
+            )
             self._journals.current.write()
             self._draft, self._parent, self._head = None, head, head
             self.flush_number, self._hash, self._flush = trailer.number, trailer.hash, FlushHash(trailer.hash)

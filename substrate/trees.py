@@ -169,7 +169,7 @@ class Trees:
         """Name a blob."""
         above, _, name = path.rpartition("/")
         key = name.encode()
-        self._writable(above).put(key, b"100644 %b\0%b" % (key, oid))
+        self._writable(above).put(key, b"".join((b"100644 ", key, b"\0", oid)))
 
     def remove(self, path: str) -> bytes | None:
         """Remove a file; the id that it had. Directories that it leaves empty go at ``write``."""

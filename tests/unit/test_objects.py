@@ -71,7 +71,7 @@ def test_a_subject_is_one_line(subject: str) -> None:
 
 def test_a_clock_before_1970_counts_as_1970() -> None:
     """Git can't hold a negative date."""
-    assert (objects.seconds(-5), objects.seconds(1_999)) == (0, 1)
+    assert (objects.commit_date(-5), objects.commit_date(1_999)) == (b" 0 +0000", b" 1 +0000")
 
 
 def test_a_signed_commit_is_taken_apart_as_git_does() -> None:

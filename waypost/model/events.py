@@ -309,7 +309,7 @@ def stored(event: E, *, seq: int, at: str, prev: str) -> tuple[E, bytes]:
     """
     numbered = msgspec.structs.replace(event, seq=seq, at=at, prev=prev)
     raw = _encoder.encode(numbered)
-    head = b'{"seq":%d,"type":"%s"' % (seq, type(event).__name__.encode())
+    head = f'{{"seq":{seq},"type":"{type(event).__name__}"'.encode()
     return numbered, head + raw[len(head) :]  # the encoder has the same two fields, the other way round
 
 
