@@ -4,7 +4,7 @@ Once it is ready every moment counts, and in the pause before it, and while it s
 has been counted, the logs of the runs that come first are read, a few at a time, so that nobody else waits long for
 the repository; and as soon as the next generation has begun, RunResumed of these runs is made durable. ``run.start``
 is sent when the barrier lets it pass, as ever, and no sooner. Of so many runs, and so much of each, that it is 4 MiB
-at most; where one child after the other ends before it is ready, each leaves one such event in each of these.
+at most; and once for each exit: where one child after the other can't be had, they leave no more in the logs than one.
 
 What is committed meanwhile is put behind what was read. Where that isn't all that the run's code needs, what was read
 is forgotten, and the log is read as ever. Nothing depends on any of this: what isn't done by then is done then.
@@ -59,6 +59,7 @@ def begun(generation: Generation, cards: Mapping[RunId, Card], turn: Turn) -> No
     if dispatch_barrier.unreadable(turn) is not None:
         return
     due = [run for run in turn.reading.runs if run in cards and _comes_first(cards[run], turn)]
+    turn.reading = replace(turn.reading, runs=())
     for at in range(0, len(due), PORTION):
         resume = ResumeRuns(generation=generation, runs=tuple(due[at : at + PORTION]))
         turn.ask_for_all(resume, Stage.DURABLE)

@@ -110,15 +110,16 @@ def test_what_could_not_be_written_before_is_written_when_the_child_is_ready(fai
     assert bench.kinds() == READY
 
 
-def test_a_child_that_ends_before_it_is_ready_costs_the_next_one_nothing() -> None:
-    """It was given no run, so none is charged with its end; the log names it, and what was read still holds."""
+def test_children_that_can_not_be_had_leave_one_event_in_each_log_however_many_they_are() -> None:
+    """Where none can be started for want of anything, that may go on for days; what was read still holds."""
     bench = crashed()
-    for _ in range(2):
+    for _ in range(3):
         bench.do(BeginGeneration())
         bench.settle()
-    ready(bench, 3)
-    kinds = [ev.kind(event) for event in bench.paper.log(RUN)]
-    assert kinds == ["RunStarted", "StepStarted", "RunInterrupted", "RunResumed", "RunResumed"]
+    assert [ev.kind(event) for event in bench.paper.log(RUN)][3:] == ["RunResumed"]
+    ready(bench, 4)
+    bench.settle()
+    assert [ev.kind(event) for event in bench.paper.log(RUN)][3:] == ["RunResumed", "RunResumed"]
     assert list(map(ev.decode, sent_log(bench))) == bench.paper.log(RUN)
     assert bench.kinds() == READY
 
