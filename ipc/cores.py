@@ -1,12 +1,13 @@
-"""One core for the threads of a host, and every core for the processes that it starts.
+"""One core for the threads of a host, as a rule, and every core for the processes that it starts.
 
 Of the threads only one runs Python at a time, so a second core would buy them little; but each time the interpreter's
 lock goes from one core to another, that costs a wake-up and cold caches, several times an append. On one core four
 deployments write half as much again, and a single one a fifth more (``python -m benchmarks.deployments``). Nothing
 depends on it: where the system refuses, threads run where they like.
 
-Which core follows from the process's number, so that hosts beside each other spread. The main thread is never kept
-anywhere: what it may use is what the process was given, and what the processes that it starts are given again.
+Which core follows from the process's number, so that hosts beside each other spread, as a rule: an operator may give a
+host a core of its own, by what starts it, or more than one. The main thread is never kept anywhere: what it may use is
+what the process was given, and what the processes that it starts are given again.
 """
 
 import os
@@ -16,20 +17,22 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """Keep the threads that are started meanwhile, and those that they will start, on the one core of this process."""
+def together(count: int = 1) -> Iterator[None]:
+    """Keep the threads that are started meanwhile, and those that they will start, on so many cores of this process."""
     others = set(threading.enumerate())
     yield
     for thread in threading.enumerate():
         if thread not in others and thread.native_id is not None:
-            keep(thread.native_id)
+            keep(thread.native_id, count)
 
 
-def keep(thread: int) -> None:
-    """Keep one thread, by its native id (0: the calling one), on the one core of this process."""
+def keep(thread: int, count: int = 1) -> None:
+    """Keep one thread, by its native id (0: the calling one), on so many cores of this process, or all that it has."""
     with suppress(OSError):  # it has ended, or the system refuses
         given = sorted(_given())
-        os.sched_setaffinity(thread, {given[os.getpid() % len(given)]})
+        os.sched_setaffinity(
+            thread, {given[(os.getpid() + each) % len(given)] for each in range(min(count, len(given)))}
+        )
 
 
 @contextmanager

@@ -277,6 +277,17 @@ def test_a_repository_in_the_folder_is_refused(tmp_path: Path) -> None:
         FolderTree(tmp_path)
 
 
+def test_a_repository_in_a_folder_that_is_in_none_is_refused_as_well(tmp_path: Path) -> None:
+    """What of it is code, and what it ignores, only its own git could say; what is never code isn't looked into."""
+    write(tmp_path, orders=FLOW.format(files=""), other__deep__x="", node_modules__y="")
+    git(tmp_path / "node_modules", "init", "-q")
+    assert FolderTree(tmp_path).entry == "orders.py"
+    git(tmp_path / "other/deep", "init", "-q")
+    with pytest.raises(NotAFile, match="other/deep is a git repository of its own") as refused:
+        FolderTree(tmp_path)
+    assert refused.value.hint == "deploy it by itself, or take it out of the folder"
+
+
 def test_a_folder_that_git_ignores_is_refused(tmp_path: Path) -> None:
     """An empty tree would be deployed."""
     write(tmp_path, build__orders=FLOW.format(files=""))

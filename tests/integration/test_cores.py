@@ -56,6 +56,16 @@ def test_threads_that_are_started_together_keep_to_one_core_and_the_others_dont(
         assert kept(other.native_id) == kept(threading.main_thread().native_id) == GIVEN
 
 
+@pytest.mark.parametrize("count", [1, 2, 1000])
+def test_an_operator_says_how_many_cores_they_keep_to(count: int) -> None:
+    """As many as there are, where it is more than that."""
+    with ExitStack() as ended:
+        with cores.together(count):
+            mine = ended.enter_context(waiting())
+        assert len(kept(mine.native_id)) == min(count, len(GIVEN))
+        assert kept(mine.native_id) <= GIVEN
+
+
 def test_a_kept_thread_may_use_all_cores_for_as_long_as_it_starts_something() -> None:
     """Also where that fails; and one that isn't kept notices nothing."""
 

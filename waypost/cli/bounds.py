@@ -17,6 +17,7 @@ MAY_BE_SET = {
     "stop_deadline": "in which each part of a deployment must have ended",
     "idle": "without anything to do, after which a deployment lets its process go: docs/dormancy.md",
     "threads": "of a host, as a rule: as many deployments are awake at once as that allows",
+    "cores": "that the host's own threads keep to, together; its processes have all of them: docs/hosting.md",
     "drain": "until a process that is to be replaced is, also where runs execute",
     "drain_stop": "until a host that was told to end does, also where runs execute",
     "drain_end": "in which steps with on_drain='cancel' execute, until `waypost drain --end` cancels their runs",

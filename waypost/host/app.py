@@ -184,7 +184,7 @@ class Host:
                     *GrantsDoors(live, data, Bodies(config.limits.bodies)).routes(),
                 ),
             )
-            with cores.together():
+            with cores.together(config.limits.cores):
                 server = ApiServer(listener, api.app(), lambda: wires.pids, kin(data)).start()
             opened.callback(server.stop)
             if config.metrics is not None and measuring is not None:
@@ -251,7 +251,7 @@ def _root(
         seats=seats,
         attendants=((TURNS, observer),),
     )
-    with cores.together():  # all others are started by one of these
+    with cores.together(config.limits.cores):  # all others are started by one of these
         root = HostActor.start(house)
         for seat in seats:
             seat.take(root, 1)

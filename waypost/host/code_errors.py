@@ -50,8 +50,8 @@ class LeavesTree(BadWorkflow):
 class NotAFile(BadWorkflow):
     """Something in the tree is no regular file, can't be read, or has a name that can't be kept."""
 
-    def __init__(self, file: str, path: str, why: str) -> None:
-        super().__init__(file, f"{path} {why}", hint="take it out of the folder, or give it another name")
+    def __init__(self, file: str, path: str, why: str, *, hint: str = "take it out of the folder") -> None:
+        super().__init__(file, f"{path} {why}", hint=hint)
         self.path, self.why = path, why
 
 

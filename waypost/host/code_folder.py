@@ -75,20 +75,28 @@ class FolderTree:
             if self.source.size(path) is not None:
                 yield path
             elif self.source.is_folder(path):
-                if (self.source.root / path / ".git").exists():
-                    raise NotAFile(self.source.shown, path, "is a git repository of its own")
+                self._refuse_repository(path)
                 yield from self.source.below(path, self._left_out)  # a link to a folder of the same tree
 
     def _left_out(self, path: str) -> bool:
+        """What is never code. Raises NotAFile for a git repository: what of it is code only its own git could say."""
         name = path.rpartition("/")[2]
         place = self.source.root / path
-        return (
+        never = (
             name.startswith(".")
             or name in _NEVER
             or name.endswith(".pyc")
             or (place / "pyvenv.cfg").exists()
             or self._is_data(place)
         )
+        if not never:
+            self._refuse_repository(path)
+        return never
+
+    def _refuse_repository(self, path: str) -> None:
+        if (self.source.root / path / ".git").exists():
+            hint = "deploy it by itself, or take it out of the folder"
+            raise NotAFile(self.source.shown, path, "is a git repository of its own", hint=hint)
 
     def _is_data(self, place: Path) -> bool:
         """Whether a folder is a data directory, the one that is told or any other: keys lie in it."""

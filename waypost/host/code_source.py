@@ -18,6 +18,7 @@ from waypost.model.code import FILE, too_big
 
 LOOKED_AT = 50_000
 """Names in a folder, after which it is no longer looked through: it is far too big."""
+_UNREAD = "let the user that deploys read it, or take it out of the folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Source:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as failure:
-            raise NotAFile(self.shown, path, f"can't be read: {failure}") from None
+            raise NotAFile(self.shown, path, f"can't be read: {failure}", hint=_UNREAD) from None
         if stat.S_ISDIR(found.st_mode):
             return None
         if not stat.S_ISREG(found.st_mode):
@@ -47,7 +48,8 @@ class Source:
         try:
             spell(path)
         except BadPath as bad:
-            raise NotAFile(self.shown, ascii(path)[1:-1], f"has a name that can't be kept: {bad.why}") from None
+            why = f"has a name that can't be kept: {bad.why}"
+            raise NotAFile(self.shown, ascii(path)[1:-1], why, hint="give it another name") from None
         return found.st_size
 
     def is_folder(self, path: str) -> bool:
@@ -71,7 +73,7 @@ class Source:
             try:
                 names = sorted(each.name for each in (self.root / folder).iterdir())
             except OSError as failure:
-                raise NotAFile(self.shown, folder or ".", f"can't be read: {failure.strerror}") from None
+                raise NotAFile(self.shown, folder or ".", f"can't be read: {failure.strerror}", hint=_UNREAD) from None
             for name in names:
                 seen += 1
                 found = f"{folder}/{name}" if folder else name
@@ -104,7 +106,7 @@ class Source:
                     raise NotAFile(self.shown, path, "is no regular file")
                 return file.read(FILE + 1)
         except OSError as failure:
-            raise NotAFile(self.shown, path, f"can't be read: {failure.strerror}") from None
+            raise NotAFile(self.shown, path, f"can't be read: {failure.strerror}", hint=_UNREAD) from None
 
     def _within(self, path: str) -> Path:
         """Where a name leads to, links followed. Raises LeavesTree where that is outside, FileNotFoundError."""

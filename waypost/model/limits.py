@@ -37,6 +37,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Without anything to do, after which a deployment lets its process go; 0: never."""
     threads: int = 300
     """Of a host in all, as a rule: as many deployments are awake at once as that allows."""
+    cores: int = 1
+    """That the host's own threads keep to; what it starts has all of them."""
     drain: float = 60.0
     """Of a drain for a fresh process: then it goes on all the same, and what executes is resumed by the next one."""
     drain_stop: float = 20.0
