@@ -117,7 +117,7 @@ class MemoryRun:
             case fx.AskToQuit(call, reason):
                 self.log.append([ev.CancelRequested(origin="self", reason=reason, call=call)])
                 self.drive.quitting(call, None)
-            case fx.Credit() | fx.Leave():
+            case fx.Credit() | fx.Leave() | fx.Starve():
                 pass
 
     def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
