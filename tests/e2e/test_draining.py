@@ -213,8 +213,8 @@ def test_a_process_is_replaced_at_its_age_again_and_again(host: MakeHost, books:
         one.wait_for("step work begins")
         one.wait_for("slow is draining", "max-uptime")
         open_gate(books, "north")
-        for generation in (2, 3):
-            one.wait_for(f"slow is running (generation {generation})")
+        for _ in range(2):  # whichever they are: some may have gone before the mail came
+            one.wait_for("slow is running (generation ")
     with host() as after:  # half a second may be too little to be woken in, on a machine that has much to do
         after.send(ADDRESS, mail(2, "thanks", to=1))
         after.wait_for(run[:10], "completed")
