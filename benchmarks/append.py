@@ -61,6 +61,9 @@ ADDRESS = "bench@example.com"
 SETTINGS = Settings(deployment="bench", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 BATCH = 16
 ROUNDS = 5
+SPAN = 8 * 1024 * 1024
+CHECKPOINTED = 1500
+"""Inserts after which SQLite has checkpointed once: it does at 1,000 pages of its log, and each insert writes one."""
 ROW = 307
 """Bytes of a row of SQLite's: what an event here has, 254 and 359 in turn."""
 _IDLE = Again(Idle())
@@ -178,7 +181,11 @@ class Engine(Bench):
 
 
 def sqlite(path: Path, batch: int = 1) -> Callable[[], None]:
-    """The same insert: one row of the same size for each event, keyed by run and seq; a batch in one transaction."""
+    """The same insert: one row of the same size for each event, keyed by run and seq; a batch in one transaction.
+
+    Its log is as long as it gets when this returns, as after any first checkpoint: from then on it is overwritten. As
+    long as it grows, each sync has the file's new length to write, too, and takes up to twice as long.
+    """
     base = sqlite3.connect(path, isolation_level=None)
     base.execute("pragma journal_mode=wal")
     base.execute("pragma synchronous=full")
@@ -195,6 +202,10 @@ def sqlite(path: Path, batch: int = 1) -> Callable[[], None]:
             insert()
         base.execute("commit")
 
+    base.execute("pragma synchronous=off")
+    for _ in range(CHECKPOINTED):
+        insert()
+    base.execute("pragma synchronous=full")
     return insert if batch == 1 else transaction
 
 
@@ -202,8 +213,9 @@ def raw_sync(path: Path, batch: int = 1) -> Callable[[], None]:
     """A write of about the same size and one fdatasync, nothing else."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600)
     size = 1100 + 500 * (batch - 1)
-    os.posix_fallocate(descriptor, 0, 64 * 1024 * 1024)
-    body, at = os.urandom(size), itertools.cycle(range(0, 60 * 1024 * 1024, size))
+    os.pwrite(descriptor, bytes(SPAN), 0)  # space that was only reserved costs more at its first sync
+    os.fsync(descriptor)
+    body, at = os.urandom(size), itertools.cycle(range(0, SPAN - size, size))
 
     def write() -> None:
         os.pwrite(descriptor, body, next(at))
