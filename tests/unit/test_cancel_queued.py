@@ -1,5 +1,6 @@
 """Asking for the end of a run that is only queued: it begins and ends in one commit; and what that races with."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +84,18 @@ def test_it_is_cancelled_before_the_first_child_too() -> None:
     _, run = queued(desk)
     desk.must(cancelled(run))
     assert desk.index.known(run).run.outcome == "cancelled"  # type: ignore[union-attr] # it has ended
+    desk.check()
+
+
+def test_a_reason_that_no_log_can_hold_cancels_nothing_and_loses_no_mail() -> None:
+    """The run is as it was: queued, and to be cancelled with fewer words."""
+    desk = Desk()
+    desk.begin()
+    arrival, run = queued(desk)
+    assert desk.code(replace(cancelled(run), reason="x" * desk.limits.event)) == "too-large"
+    assert list(desk.index.queue) == [arrival]
+    assert isinstance(desk.index.known(run).run, fold.Absent)
+    desk.must(cancelled(run))
     desk.check()
 
 
