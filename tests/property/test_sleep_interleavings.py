@@ -14,8 +14,8 @@ from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host import mailbus_logic, root_logic
 from waypost.host.berths import HOST, ONE
 from waypost.host.describe import Sleep
-from waypost.host.mailbus_states import Hand, Unrouted, Wake
-from waypost.host.messages import Begin, BusStarted, Deliver, DeploymentStarted, Rouse, Serve
+from waypost.host.mailbus_states import Hand, LookIntoSpools, Unrouted, Wake
+from waypost.host.messages import Begin, BusStarted, Deliver, DeploymentStarted, Rouse, Serve, SpoolFound
 from waypost.host.root_redeploying import described
 from waypost.host.root_sleep import deployed
 from waypost.host.root_states import Dismiss, Note, Report, Running, Setup, StartBus, StartDeployment
@@ -102,8 +102,10 @@ class World:
                 case Reply():
                     assert not isinstance(effect.value, Exception), effect.value
                     self.answered.append(effect.token)
+                case LookIntoSpools():
+                    self.to_bus.append(SpoolFound(()))
                 case _:
-                    pass  # spools
+                    pass  # when it looks again
 
     def tell(self, ref: Any, message: Any) -> None:
         """Put it into a mailbox; who is gone hears nothing, and that must not happen to a mail."""

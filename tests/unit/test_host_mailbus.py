@@ -21,7 +21,7 @@ from waypost.host.mailbus_states import (
     State,
     Unrouted,
 )
-from waypost.host.messages import BusMessage, Carried, Carry, Deliver, Route, Routes, Shelved, SpoolFound
+from waypost.host.messages import BusMessage, Carried, Carry, Deliver, Reroute, Route, Routes, Shelved, SpoolFound
 from waypost.host.spool import Spooled
 from waypost.model.ids import CallId, Deployment, RunId, message_key
 from waypost.model.limits import Limits
@@ -40,8 +40,8 @@ POLL = WakeAt(Woken(0), mono=NOW.mono + Limits().spool_poll)
 
 
 def after(*messages: BusMessage) -> list[object]:
-    """Every effect of these messages, after the routes were told."""
-    bus: State = advance(Unrouted(Limits()), ROUTES, NOW).state
+    """Every effect of these messages, after the routes were told, and the first look has found nothing."""
+    bus: State = advance(advance(Unrouted(Limits()), ROUTES, NOW).state, SpoolFound(()), NOW).state
     effects: list[object] = []
     for message in messages:
         following = advance(bus, message, NOW)
@@ -72,7 +72,26 @@ def test_who_knocks_while_the_host_starts_waits_a_moment() -> None:
     """An address that isn't known yet must not be called nobody's."""
     early = advance(Unrouted(Limits()), knock(), NOW)
     assert early.effects == ()
-    assert advance(early.state, ROUTES, NOW).effects[1:] == (Hand(FIRST, Enqueue(RAW), 1),)
+    routed = advance(early.state, ROUTES, NOW)
+    assert routed.effects == (LookIntoSpools((EXPENSES.name, ORDERS.name)),)
+    assert Hand(FIRST, Enqueue(RAW), 1) in advance(routed.state, SpoolFound(()), NOW).effects
+
+
+def test_what_was_left_while_no_host_ran_goes_ahead_of_what_comes_by_the_socket() -> None:
+    """Whoever has sent two mails, one before the host's start and one after it, sees them in that order."""
+    looking = advance(Unrouted(Limits()), ROUTES, NOW)
+    waits = advance(looking.state, knock(), NOW)
+    assert waits.effects == ()
+    found = advance(waits.state, SpoolFound(((SPOOLED, RAW + b"left"),)), NOW)
+    assert found.effects == (Hand(FIRST, Enqueue(RAW + b"left"), 1), Hand(FIRST, Enqueue(RAW), 2))
+
+
+def test_while_the_first_look_is_under_way_deployments_come_and_go() -> None:
+    """What is found afterwards goes where its deployment is by then."""
+    looking = advance(Unrouted(Limits()), ROUTES, NOW)
+    moved = advance(looking.state, Reroute("expenses@example.com", Route(EXPENSES.name, ANEW)), NOW)
+    found = advance(moved.state, SpoolFound(((SPOOLED, RAW),)), NOW)
+    assert found.effects == (Hand(ANEW, Enqueue(RAW), 1),)
 
 
 @pytest.mark.parametrize("address", ["nobody@example.com", "Expenses@example.com", "no address", "", "a@b\r\nc: d"])

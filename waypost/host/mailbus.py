@@ -152,6 +152,7 @@ def _look(data: DataDir, names: tuple[str, ...], limit: int, wall: int) -> Spool
                     found.append((mail, raw))
             except OSError as failure:
                 faults.append(f"{mail.path}: {failure.strerror or failure}")
+    found.sort(key=lambda each: each[0].path.name)  # by the time at which they were left, whomever they are for
     return SpoolFound(tuple(found), tuple(faults))
 
 

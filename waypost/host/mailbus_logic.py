@@ -1,7 +1,8 @@
 """What the mail bus decides: whose a mail is, what its sender is answered, and where outgoing mail goes.
 
 An answer at the door says what is durable in the deployment's repository, never what is hoped for (storage §5). Mail
-between two deployments of this host is enqueued at the one before it counts as sent at the other.
+between two deployments of this host is enqueued at the one before it counts as sent at the other. What was left in the
+spools while no host ran goes ahead of what comes by the socket of the next one, as far as its first look reads.
 """
 
 from dataclasses import replace
@@ -23,6 +24,7 @@ from waypost.host.mailbus_states import (
     Hand,
     Leg,
     Letter,
+    Looking,
     LookIntoSpools,
     Open,
     SetAside,
@@ -58,6 +60,8 @@ def advance(state: State, message: BusMessage, now: Now) -> Next[State]:
     match state:
         case Unrouted():
             return _unrouted(state, message)
+        case Looking():
+            return _looking(state, message, now)
         case Bus():
             following = _routed(state, message, now)
             return Next(following.state, following.effects)
@@ -72,13 +76,22 @@ def _unrouted(state: Unrouted, message: BusMessage) -> Next[State]:
         case Routes():
             bus = Bus(state.limits, dict(message.by_address))
             # The first look is at once: what was sent while no host ran has waited long enough.
-            effects: tuple[object, ...] = (_look(bus),)
-            for asked in state.early:
-                following = _asked(bus, asked)
-                bus, effects = following.state, (*effects, *following.effects)
-            return Next(bus, effects)
+            return Next(Looking(bus, state.early), (_look(bus),))
         case _:
             return Next(state)  # nothing else can be meant for a bus that has done nothing yet
+
+
+def _looking(state: Looking, message: BusMessage, now: Now) -> Next[State]:
+    if isinstance(message, Asked):
+        return Next(replace(state, early=(*state.early, message)))
+    routed = _routed(state.bus, message, now)
+    if not isinstance(message, SpoolFound):
+        return Next(replace(state, bus=routed.state), routed.effects)
+    bus, effects = routed.state, routed.effects
+    for asked in state.early:
+        following = _asked(bus, asked)
+        bus, effects = following.state, (*effects, *following.effects)
+    return Next(bus, effects)
 
 
 def _routed(bus: Bus, message: BusMessage, now: Now) -> Next[Bus]:  # noqa: PLR0911 - one arm per message

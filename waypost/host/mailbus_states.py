@@ -140,4 +140,12 @@ class Bus:
     """What could not be read at the last look into the spools: said once, and again only when it comes back."""
 
 
-State: TypeAlias = Unrouted | Bus
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """The first look into the spools is under way; who knocks waits for it, as what lies there was there before."""
+
+    bus: Bus
+    early: tuple[Asked, ...]
+
+
+State: TypeAlias = Unrouted | Looking | Bus
