@@ -1,7 +1,6 @@
 """Asking for the end of a run that is only queued: it begins and ends in one commit; and what that races with."""
 
 from dataclasses import replace
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,17 +97,6 @@ def test_a_reason_that_no_log_can_hold_cancels_nothing_and_loses_no_mail() -> No
     assert isinstance(desk.index.known(run).run, fold.Absent)
     desk.must(cancelled(run))
     desk.check()
-
-
-def test_a_reason_that_no_event_can_hold_leaves_its_mail_queued() -> None:
-    """Who asks is told so, and can say it in fewer words."""
-    desk = Desk()
-    desk.begin()
-    arrival, run = queued(desk)
-    wordy = replace(cancelled(run), reason="x" * desk.limits.event)
-    assert desk.code(wordy) == "too-large"
-    assert list(desk.index.queue) == [arrival]
-    assert desk.must(cancelled(run)).fresh
 
 
 def test_whoever_is_second_is_refused_or_asks_a_run_that_has_begun() -> None:
