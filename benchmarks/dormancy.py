@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Self
 
 from benchmarks.figures import load, quantile, say, show
@@ -60,12 +60,17 @@ class Host:
     def up(self) -> float:
         """Wait until the API answers; seconds since the start."""
         while not self._answers():
+            if self.process.poll() is not None:
+                raise SystemExit(f"the host has ended by itself, with status {self.process.returncode}")
             time.sleep(LOOK)
         return time.monotonic() - self.begun
 
     def next(self) -> tuple[str, float]:
-        """The next deployment whose run has started, and when."""
-        return self.started.get(timeout=PATIENCE)
+        """The next deployment whose run has started, and when; of a host that has ended none does."""
+        try:
+            return self.started.get(timeout=PATIENCE)
+        except Empty:
+            raise SystemExit(f"no other run has started within {PATIENCE:g} s") from None
 
     def status(self, what: str) -> int:
         """A number of /proc/PID/status: ``VmRSS`` in KiB, ``Threads``."""
