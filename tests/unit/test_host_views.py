@@ -121,6 +121,17 @@ def test_a_step_that_failed_is_named_once() -> None:
     assert narrator.tell(ev.RunFailed(error=error)) == f"failed: step pay: {BROKE.type}: {BROKE.message}"
 
 
+def test_an_error_without_a_message_is_its_name() -> None:
+    """A MemoryError or a KeyboardInterrupt says nothing, and its line ended in a colon."""
+    silent = ev.RunFailed(error=ev.Fault(type="MemoryError", message="", step="pay"))
+    assert Narrator().tell(silent) == "failed: step pay: MemoryError"
+    failed = ev.StepFailed(call=FIRST, error=ev.Fault(type="MemoryError", message=""), final=False)
+    following = ev.AttemptScheduled(call=FIRST, attempt=2, timer="r1#1/2")
+    pause = ev.TimerSet(call=FIRST, timer="r1#1/2", delay=1.0, seen=1, fire_at=10**12)
+    answer = why(told(STARTED, STEP, failed, pause, following), HERE)
+    assert answer.waits_for.endswith("the last one failed with MemoryError)")
+
+
 def test_a_cancelled_run_says_who_wanted_it_and_how_it_went() -> None:
     """Somebody will ask why it didn't pay."""
     lines = told(

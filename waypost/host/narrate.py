@@ -220,7 +220,8 @@ def _fault(fault: ev.Fault, of: str = "") -> str:
     """An error, and the step that it comes from, where that isn't what it is said ``of``."""
     step = f"step {printable(fault.step, _SHORT)}" if fault.step else of
     where = "" if step == of else f"{step}: "
-    return f"{where}{printable(fault.type, _SHORT)}: {printable(fault.message)}{_line(fault)}"
+    said = f": {printable(fault.message)}" if fault.message else ""  # a MemoryError has nothing to say
+    return f"{where}{printable(fault.type, _SHORT)}{said}{_line(fault)}"
 
 
 def _line(fault: ev.Fault) -> str:

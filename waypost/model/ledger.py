@@ -242,7 +242,8 @@ def _step_failed(now: Ledger, event: ev.StepFailed) -> Ledger:
     after = _copy(now, steps=_without(now.steps, event.call))
     if event.final:
         return _copy(after, drive=event.seq)
-    retry = Retry(step.step, step.attempt + 1, step.arguments, f"{event.error.type}: {event.error.message}")
+    error = ": ".join(filter(None, (event.error.type, event.error.message)))
+    retry = Retry(step.step, step.attempt + 1, step.arguments, error)
     return _copy(after, retries={**now.retries, event.call: retry})
 
 
