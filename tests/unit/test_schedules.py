@@ -3,6 +3,7 @@
 import contextlib
 import importlib.resources
 import itertools
+import sys
 import zoneinfo
 from datetime import UTC, datetime
 
@@ -142,6 +143,42 @@ def test_every_zone_of_the_database_can_be_read():
     assert len(zones.names()) > 400
     for name in zones.names():
         assert next_after(schedule("0 9 * * *", tz=name), 0) is not None
+
+
+def test_a_zone_file_counts_only_where_it_is_whole():
+    """Python's own reader reads for ever where the last line is cut: so would a deployment's writer."""
+    raw = importlib.resources.files("tzdata.zoneinfo.Europe").joinpath("Berlin").read_bytes()
+    assert zones.whole(raw)
+    assert [cut for cut in range(len(raw)) if zones.whole(raw[:cut])] == []
+    assert not zones.whole(raw + b"x\n")
+    assert not zones.whole(raw.replace(b"TZif", b"tzif", 1))
+
+
+@pytest.mark.parametrize(("left", "why"), [(None, "No such file"), (b"", "isn't whole")])
+def test_a_zone_whose_file_is_gone_or_not_whole_is_none(tmp_path, monkeypatch, left, why):
+    """An update of the database under a live host exchanges one file after another."""
+    if left is not None:
+        (tmp_path / "Tokyo").write_bytes(left)
+    zones.zone.cache_clear()
+    assert "Asia/Tokyo" in zones.names(), "which is read once"
+    monkeypatch.setattr(importlib.resources, "files", lambda _: tmp_path)
+    with pytest.raises(NoZone, match=why) as refused:
+        zones.zone("Asia/Tokyo")
+    assert "tzdata" in refused.value.hint
+    monkeypatch.undo()
+    assert zones.shown(at("2026-11-30T09:00"), zones.zone("Asia/Tokyo")).hour == 18, "whole again"
+
+
+def test_without_a_zone_database_there_is_no_zone(monkeypatch):
+    """Not even UTC, as nothing says what its name is; a schedule stands still, and its deployment goes on."""
+    zones.zone.cache_clear()
+    zones.names.cache_clear()
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    with pytest.raises(NoZone, match="not installed"):
+        zones.zone("Europe/Berlin")
+    monkeypatch.undo()
+    assert zones.zone("UTC") is UTC
+    assert zones.release() != "not installed"
 
 
 def test_the_machine_s_own_zone_database_has_no_say(tmp_path):

@@ -9,7 +9,9 @@ There is no ``local`` zone, no path and no fixed offset: ``Etc/GMT-3`` is three 
 import functools
 import importlib
 import importlib.resources
+import io
 import re
+import struct
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -21,20 +23,29 @@ _PACKAGE: Final = "tzdata"
 _NO_PLACE: Final = frozenset({"Factory"})
 """Names in the list that stand for "nobody has said where"."""
 _LONGEST: Final = 64
+_HEAD: Final = struct.Struct(">4sc15x6I")
+_BROKEN: Final = (ImportError, OSError, ValueError, EOFError, IndexError, struct.error)
+"""What Python raises where a file of the database, or all of it, isn't there or isn't whole."""
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?00)?\Z", re.ASCII)
 
 
 class NoZone(Invalid):
-    """``name`` is no zone that the installed database has: it never was one, or it isn't any more."""
+    """``name`` is no zone that the installed database has: it never was one, isn't any more, or can't be read."""
 
-    def __init__(self, name: str, hint: str) -> None:
-        super().__init__(f"there is no time zone {name[:_LONGEST]!r} in the zone database ({release()})", hint=hint)
+    def __init__(self, name: str, hint: str, unreadable: str = "") -> None:
+        """``unreadable``: why the database can't say, where it can't."""
+        why = f": {unreadable}" if unreadable else ""
+        message = f"there is no time zone {name[:_LONGEST]!r} in the zone database ({release()}){why}"
+        super().__init__(message, hint=hint)
         self.name = name
 
 
 def release() -> str:
-    """The database's own release, such as ``2026f``."""
-    return str(importlib.import_module(_PACKAGE).IANA_VERSION)
+    """The database's own release, such as ``2026f``; of one that isn't there, or isn't whole, that it isn't."""
+    try:
+        return str(importlib.import_module(_PACKAGE).IANA_VERSION)
+    except (ImportError, AttributeError):
+        return "not installed"
 
 
 @functools.cache
@@ -46,7 +57,18 @@ def names() -> frozenset[str]:
 
 @functools.cache
 def zone(name: str) -> tzinfo:
-    """The zone of this name. Raises NoZone: names are compared letter by letter, whatever the file system does."""
+    """The zone of this name. Raises NoZone: names are compared letter by letter, whatever the file system does.
+
+    A database that is being exchanged, or was installed in part, lacks files: the zone's trouble, and nobody else's.
+    """
+    try:
+        return _read(name)
+    except _BROKEN as failure:
+        why = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+        raise NoZone(name, "`pip install --force-reinstall tzdata`, then start the host anew", why) from failure
+
+
+def _read(name: str) -> tzinfo:
     if name not in names():
         raise NoZone(name, _instead(name))
     if name == "UTC":
@@ -54,8 +76,24 @@ def zone(name: str) -> tzinfo:
     *folders, last = name.split("/")
     # As a package's file: ZoneInfo(name) would prefer the machine's own.
     where = importlib.resources.files(".".join((_PACKAGE, "zoneinfo", *folders))).joinpath(last)
-    with where.open("rb") as file:
-        return ZoneInfo.from_file(file, key=name)
+    raw = where.read_bytes()
+    if not whole(raw):  # Python would read on for ever where the end is missing
+        raise ValueError("its file isn't whole")
+    return ZoneInfo.from_file(io.BytesIO(raw), key=name)
+
+
+def whole(raw: bytes) -> bool:
+    """Whether a file is as long as it says itself, to its last line: TZif from version 2 on (RFC 9636 section 3)."""
+    end = 0
+    for instant in (4, 8):  # bytes of one: there are two parts, with a head each
+        if len(raw) < end + _HEAD.size:
+            return False
+        magic, version, *counts = _HEAD.unpack_from(raw, end)
+        if magic != b"TZif" or version < b"2":
+            return False
+        ut, standard, leaps, times, types, letters = counts
+        end += _HEAD.size + times * (instant + 1) + types * 6 + letters + leaps * (instant + 4) + standard + ut
+    return re.fullmatch(rb"\n[^\n]*\n", raw[end:]) is not None
 
 
 def _instead(name: str) -> str:
