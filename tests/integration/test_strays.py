@@ -2,6 +2,7 @@
 
 import os
 import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from ipc.strays import NO_MARK, Mark, bears, end
 from waypost.host import guardian as guardians
 from waypost.host.datadir import DataDir
 from waypost.host.guardian import Guardian
+from waypost.host.guarding import Guarding
 from waypost.host.kin import end_leftovers, kin
 from waypost.host.reserved import Reserved
 from waypost.testing.patience import PATIENCE
@@ -234,6 +236,36 @@ os.kill(os.getpid(), 9)
 """
     subprocess.run([sys.executable, "-c", code], check=False)
     assert ended(listed)
+
+
+def test_whoever_guards_the_guardian_watches_the_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one that was killed, and after one that a word has replaced; and at the end no descriptor is left."""
+    monkeypatch.setattr(guardians, "BRIEF", 0.0)
+    guardian, before = Guardian(), len(list(Path("/proc/self/fd").iterdir()))
+    with selectors.DefaultSelector() as selector:
+        guarding = Guarding(guardian, selector)
+        try:
+            guarding.look()
+            guarding.look()
+            known = {guardian.pid}
+            for word in (guarding.ended, lambda: guarding.watch(2**22 + 1), lambda: guarding.forget(2**22 + 1)):
+                assert guardian.pid is not None
+                os.kill(guardian.pid, signal.SIGKILL)
+                ((key, _),) = selector.select(PATIENCE)
+                assert key.data is guarding
+                word()
+                assert guardian.pid not in known
+                known.add(guardian.pid)
+        finally:
+            guarding.close()
+            guardian.close()
+        nobody = Guarding(None, selector)
+        nobody.look()
+        nobody.watch(1)
+        nobody.forget(1)
+        nobody.ended()
+        assert not selector.get_map()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1, "the pipe of a guardian has gone, and nothing came"
 
 
 def test_what_ends_each_guardian_at_its_start_is_not_met_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
