@@ -153,6 +153,7 @@ def exits(story: Story) -> list[int]:
     return counts[len(counts) - counts[::-1].index(1) - 1 :]
 
 
+@pytest.mark.torture
 def test_three_bad_runs_among_twenty_are_set_aside_and_the_others_end_as_undisturbed(place: Place) -> None:
     """One segfaults in a step, one in the body, one over its attachment; the host is killed between two attempts.
 

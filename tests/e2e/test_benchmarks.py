@@ -20,7 +20,6 @@ OTHERS = {"torture"}
 """Run by a test of their own."""
 QUICK = {
     "deployments": "2",
-    "growth": "8",
     "merging": "200",
     "mixed": "60",
     "rules": "20",
@@ -34,13 +33,14 @@ QUICK = {
 SLOW = {
     "append": "20",
     "dormancy": "3",
+    "growth": "8",
     "mail": "2",
     "many_runs": "65",
     "opening": "200",
     "processes": "1",
     "supervision": "2",
 }
-"""They start hosts, or write some hundred times as a warm-up."""
+"""They start hosts, write some hundred times as a warm-up, or do much work for each of the count."""
 
 
 @pytest.fixture(autouse=True)

@@ -339,7 +339,14 @@ def test_a_backup_carries_the_code(place: Path) -> None:
         host.stop()
 
 
-@pytest.mark.parametrize("verbs", [("deploy", "echo.py"), ("run", "echo.py"), ("run", "echo.py", "--data", "data")])
+@pytest.mark.parametrize(
+    "verbs",
+    [
+        ("deploy", "echo.py"),
+        pytest.param(("run", "echo.py"), marks=pytest.mark.torture),
+        pytest.param(("run", "echo.py", "--data", "data"), marks=pytest.mark.torture),
+    ],
+)
 def test_a_path_that_is_no_text_is_refused_in_words(place: Path, verbs: tuple[str, ...]) -> None:
     """What is written down, in records, notes and users of a data directory, is UTF-8; a traceback tells nobody."""
     folder = place / os.fsdecode(b"l\xe9on")

@@ -132,6 +132,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_a_host_would_start(tmp_pat
         assert "approval" in verb("runs", data=new).out
 
 
+@pytest.mark.torture
 def test_a_killed_hosts_data_is_backed_up_and_a_mirror_is_enough(tmp_path: Path) -> None:
     """Without a host, what lies in a journal is sealed first; and whoever has only a clone can go on from it."""
     file, old, ledger = tmp_path / "asking.py", tmp_path / "old", tmp_path / "ledger"

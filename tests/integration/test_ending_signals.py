@@ -36,7 +36,7 @@ def told(before: str, after: str = "pass") -> tuple[str, int]:
     [
         "threading.Timer(0.1, elsewhere).start()",
         "thread = threading.Thread(target=elsewhere); thread.start(); thread.join()",
-        "signal.raise_signal(signal.SIGTERM)",
+        pytest.param("signal.raise_signal(signal.SIGTERM)", marks=pytest.mark.torture),
     ],
     ids=["in another thread", "in another thread, before it waits", "before it waits"],
 )
@@ -58,7 +58,13 @@ def test_a_second_signal_is_final() -> None:
     assert status == 1
 
 
-@pytest.mark.parametrize("late", ["elsewhere()", "threading.Timer(0.1, elsewhere).start(); threading.Event().wait(30)"])
+@pytest.mark.parametrize(
+    "late",
+    [
+        "elsewhere()",
+        pytest.param("threading.Timer(0.1, elsewhere).start(); threading.Event().wait(30)", marks=pytest.mark.torture),
+    ],
+)
 def test_a_second_signal_is_final_also_while_the_host_drains(late: str) -> None:
     """What the main thread waits for then is a bell, too: a wait for an answer is not ended by a signal elsewhere."""
     work = f"(lambda: [{late.replace('; ', ', ')}, threading.Event().wait(30)])"
