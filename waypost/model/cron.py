@@ -25,19 +25,13 @@ HORIZON: Final = timedelta(days=365 * 50 + 13)
 """How far ahead a tick is looked for. The rarest one that can be written comes every forty years."""
 _NAMES: tuple[str, ...] = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _SIZES = (60, 24, 31, 12, 7)
-_RANGES: Final = dict(
-    zip(
-        _NAMES,
-        (
-            "0 to 59",
-            "0 to 23",
-            "1 to 31, as far as its month has them, L for the last one or LW for the last working day",
-            "1 to 12 or JAN to DEC",
-            "0 to 7 or SUN to SAT (0 and 7: Sunday), 5L for the month's last Friday or 5#2 for its second",
-        ),
-        strict=True,
-    )
-)
+_RANGES: dict[str, str] = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31, as far as its month has them, L for the last one or LW for the last working day",
+    "month": "1 to 12 or JAN to DEC",
+    "day-of-week": "0 to 7 or SUN to SAT (0 and 7: Sunday), 5L for the month's last Friday or 5#2 for its second",
+}
 _ALPHABET = re.compile(r"[0-9A-Za-z*,/#-]+\Z")
 _MEANT: Final = {
     "@yearly": "0 0 1 1 *",
