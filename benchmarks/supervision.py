@@ -69,7 +69,9 @@ class Bench:
     """A host in this process, with so many deployments of the same kind."""
 
     def __init__(self, folder: Path, deployments: int, pause: float = 1.0) -> None:
-        limits = Limits(backoff_first=pause, backoff_cap=pause, crash_exits=NEVER, crash_total=NEVER, attempts=NEVER)
+        limits = Limits(  # all of them are up at once, and stay so: idle is never
+            idle=0.0, backoff_first=pause, backoff_cap=pause, crash_exits=NEVER, crash_total=NEVER, attempts=NEVER
+        )
         self._fifo = folder / "at-work"
         os.mkfifo(self._fifo)
         self._at_work = os.open(self._fifo, os.O_RDWR)
