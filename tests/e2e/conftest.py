@@ -1,6 +1,8 @@
 """Plays with real processes: their folders, and the play without kills that all others are compared with."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from waypost.testing.claims import Scene, errands
 from waypost.testing.driver import play
 from waypost.testing.host import FLUSHES
+from waypost.testing.host_process import HostProcess
 
 FLOWS = Path(__file__).parent / "flows"
 
@@ -37,6 +40,31 @@ def stop_measuring(patch: pytest.MonkeyPatch) -> None:
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The processes that this test starts aren't measured."""
     stop_measuring(monkeypatch)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, unmeasured: None) -> Iterator[Callable[..., HostProcess]]:
+    """Makes hosts on one data directory, not started; what still runs at the end is killed."""
+    made: list[HostProcess] = []
+
+    def make(*files: Path, env: Mapping[str, str] | None = None, options: tuple[str, ...] = ()) -> HostProcess:
+        made.append(HostProcess(*files, data=tmp_path / "data", env=env, options=("--isolation", "none", *options)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        with suppress(AssertionError):  # it was never started
+            each.kill()
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    """Where the bodies of ``takes_its_time`` write, and where their gates are."""
+    books = tmp_path / "books"
+    books.mkdir()
+    for gate in ("north", "south"):
+        os.mkfifo(books / gate)
+    return books
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Dormancy with real processes: whatever wakes a deployment, and wherever the host is killed, its runs go on."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,26 +17,14 @@ from waypost.testing.sleeping import mail, name_of, sleeping
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
 ADDRESS = "sleeper@example.com"
-QUICK = ("--isolation", "none", "--limit", "idle=0.3")
+QUICK = ("--limit", "idle=0.3")
 MakeHost = Callable[..., HostProcess]
 
 
 @pytest.fixture
-def host(tmp_path: Path, unmeasured: None) -> Iterator[MakeHost]:
-    """Makes a host on one data directory; what still runs at the end is killed."""
-    made: list[HostProcess] = []
-
-    def make(*files: Path, options: tuple[str, ...] = QUICK) -> HostProcess:
-        one = HostProcess(*files, data=tmp_path / "data", options=options)
-        made.append(one)
-        return one
-
-    yield make
-    for each in made:
-        try:
-            each.kill()
-        except AssertionError:
-            continue
+def host(hosts: MakeHost) -> MakeHost:
+    """Makes hosts whose deployments soon fall asleep."""
+    return lambda *files, options=QUICK: hosts(*files, options=options)
 
 
 def letter(number: int, text: str, *, to: int | None = None) -> bytes:
@@ -189,7 +177,7 @@ def test_many_that_are_woken_at_once_all_run_within_the_thread_budget(host: Make
     for number, name in enumerate(names):
         leave(spools.spool(name), mail(number, name))
     room = HOST + 3 * ONE
-    options = ("--isolation", "none", "--limit", f"threads={room}")
+    options = ("--limit", f"threads={room}")
     one = host(options=options).start("mail for d0000")
     most, began = 0, set[str]()
     while began != {*names}:

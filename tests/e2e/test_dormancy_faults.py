@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from waypost.testing.sleeping import mail, name_of, sleeping
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
 ONE, OTHER = name_of(0), name_of(1)
-QUICK = ("--isolation", "none", "--limit", "idle=0.3")
+QUICK = ("--limit", "idle=0.3")
 CRASHES = """
 import os
 import signal
@@ -64,19 +64,9 @@ MakeHost = Callable[..., HostProcess]
 
 
 @pytest.fixture
-def host(tmp_path: Path, unmeasured: None) -> Iterator[MakeHost]:
-    """Makes a host on one data directory; what still runs at the end is killed."""
-    made: list[HostProcess] = []
-
-    def make(*files: Path, options: tuple[str, ...] = QUICK) -> HostProcess:
-        one = HostProcess(*files, data=tmp_path / "data", options=options)
-        made.append(one)
-        return one
-
-    yield make
-    for each in made:
-        with suppress(AssertionError):
-            each.kill()
+def host(hosts: MakeHost) -> MakeHost:
+    """Makes hosts whose deployments soon fall asleep."""
+    return lambda *files, options=QUICK: hosts(*files, options=options)
 
 
 def letter(number: int, to: int | None = None) -> bytes:

@@ -1,6 +1,5 @@
 """A host is killed while it drains: the next one goes on with that, and says so; what had begun is not lost."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,34 +17,16 @@ MakeHost = Callable[..., AbstractContextManager[HostProcess]]
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Path:
-    """Where the bodies write, and where their gates are."""
-    books = tmp_path / "books"
-    books.mkdir()
-    for gate in ("north", "south"):
-        os.mkfifo(books / gate)
-    return books
-
-
-@pytest.fixture
-def host(tmp_path: Path, flows: Path, books: Path, unmeasured: None) -> Iterator[MakeHost]:
-    """Makes a host on one data directory; what still runs at the end is killed."""
-    made: list[HostProcess] = []
+def host(hosts: Callable[..., HostProcess], flows: Path, books: Path) -> MakeHost:
+    """Makes a host of a workflow whose bodies wait at their gates, started; it is killed in the end."""
 
     @contextmanager
     def make(ready: str = " is running") -> Iterator[HostProcess]:
-        flow, env = flows / "takes_its_time.py", {"BOOKS": str(books)}
-        made.append(HostProcess(flow, data=tmp_path / "data", env=env, options=("--isolation", "none")))
-        made[-1].start(ready=ready)
-        yield made[-1]
-        made[-1].kill()
+        one = hosts(flows / "takes_its_time.py", env={"BOOKS": str(books)}).start(ready=ready)
+        yield one
+        one.kill()
 
-    yield make
-    for each in made:
-        try:
-            each.kill()
-        except AssertionError:
-            continue
+    return make
 
 
 def mail(number: int, text: str, *, to: int | None = None) -> bytes:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,36 +19,9 @@ MakeHost = Callable[..., HostProcess]
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Path:
-    """Where the bodies write, and where their gates are."""
-    books = tmp_path / "books"
-    books.mkdir()
-    for gate in ("north", "south"):
-        os.mkfifo(books / gate)
-    return books
-
-
-@pytest.fixture
-def host(tmp_path: Path, flows: Path, books: Path, unmeasured: None) -> Iterator[MakeHost]:
-    """Makes a host on one data directory; what still runs at the end is killed."""
-    made: list[HostProcess] = []
-
-    def make(*options: str) -> HostProcess:
-        one = HostProcess(
-            flows / "takes_its_time.py",
-            data=tmp_path / "data",
-            env={"BOOKS": str(books)},
-            options=("--isolation", "none", *options),
-        )
-        made.append(one)
-        return one
-
-    yield make
-    for each in made:
-        try:
-            each.kill()
-        except AssertionError:
-            continue
+def host(hosts: MakeHost, flows: Path, books: Path) -> MakeHost:
+    """Makes hosts of a workflow whose bodies wait at their gates."""
+    return lambda *options: hosts(flows / "takes_its_time.py", env={"BOOKS": str(books)}, options=options)
 
 
 def mail(number: int, text: str, *, to: int | None = None) -> bytes:
