@@ -58,6 +58,7 @@ def told(data: Path) -> int:
     return sum(b"Subject: told" in file.read_bytes() for file in (data / "out" / "new").iterdir())
 
 
+@pytest.mark.torture
 def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
     """The whole story, from a backup beside a live host; what was done before isn't done again."""
     file, old, new, ledger = (tmp_path / name for name in ("asking.py", "old", "new", "ledger"))

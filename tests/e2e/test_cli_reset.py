@@ -77,6 +77,7 @@ def latch(host: HostProcess, data: Path, bad: Path) -> None:
     host.wait_for("orders is down", "crash-looping")
 
 
+@pytest.mark.torture
 def test_a_crash_loop_is_latched_shown_kept_and_reset(tmp_path: Path) -> None:
     """Nothing is lost by it, and nothing goes on by itself; each verb names the command that helps."""
     file, bad = workflow(tmp_path, "wait")
