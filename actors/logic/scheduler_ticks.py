@@ -174,7 +174,8 @@ def _rest(state: Ticks, plans: Iterable[Planned], now: Now) -> Turn:
         except Invalid as gone:  # NoZone
             effects.append(Warn(f"schedule {schedule.id} stands still: {gone.message}; {gone.hint}"))
         if reached > now.wall:
-            effects.append(Warn(f"schedule {schedule.id} has come to {stamp(reached)}, and it is {stamp(now.wall)}"))
+            clock = f"the clock says {stamp(now.wall)}, so it was set back"
+            effects.append(Warn(f"schedule {schedule.id} was dealt with up to {stamp(reached)}, and {clock}"))
         schedules[schedule.id] = Resting(plan, at)
     following, more = _act(replace(state, schedules=schedules), now)
     return following, (*effects, *more)
@@ -212,7 +213,7 @@ def _due(state: Ticks, name: str, plan: Planned, now: Now) -> Turn:
 def _told(plan: Planned, caught: Caught) -> tuple[Warn, ...]:
     name = f"schedule {plan.schedule.id}"
     if caught.ahead:
-        return (Warn(f"{name} goes on from {stamp(caught.last)}: the clock was set back before its last tick"),)
+        return (Warn(f"{name} is due again after {stamp(caught.last)}: a clock set back holds it for one interval"),)
     if caught.left_out is None:
         return ()
     first, latest = map(stamp, caught.left_out)

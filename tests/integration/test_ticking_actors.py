@@ -101,4 +101,4 @@ def test_a_clock_that_is_set_back_is_told_and_the_next_tick_is_another(
     moved = crew.heard.next(Committed, timeout=PATIENCE).facts
     assert moved == (ScheduleMoved("hourly"),), "the schedule alone was moved"
     assert crew.clock.asked.get(timeout=PATIENCE) == START + HALF * 1000 + HOUR
-    assert "goes on from 2026-11-29T08:30:00.000Z: the clock was set back" in caplog.text
+    assert "is due again after 2026-11-29T08:30:00.000Z: a clock set back" in caplog.text

@@ -323,6 +323,15 @@ def test_a_tick_that_is_a_little_late_is_not_missed():
     assert caught_up(made, due - 1, due + LATE).fire == ()
 
 
+@pytest.mark.parametrize(("catch_up", "fire"), [("none", [14]), ("latest", [14]), (1, [14]), (2, [13, 14])], ids=str)
+def test_a_tick_that_is_on_time_stands_for_those_that_were_missed_before_it(catch_up, fire):
+    """Nobody wants two reports within a minute: of all that is due it is the latest so many, whatever their age."""
+    made = msgspec.structs.replace(HOURLY, catch_up=catch_up)
+    caught = caught_up(made, at("2026-11-30T09:00"), at("2026-11-30T14:00") + 10_000)
+    assert caught.fire == tuple(at(f"2026-11-30T{hour}:00") for hour in fire)
+    assert caught.left_out == (at("2026-11-30T10:00"), at(f"2026-11-30T{fire[0] - 1}:00"))
+
+
 def test_a_clock_that_is_a_year_ahead_costs_no_more_than_one_that_is_right():
     """Half a million ticks lie between; they are neither fired nor counted one by one."""
     made = schedule("* * * * *", tz="Europe/Berlin", catch_up=2)

@@ -24,7 +24,8 @@ all."""
 Repeat: TypeAlias = Literal["first", "both"]
 """A time that comes twice because the clock is set back: due the first time (default), or both."""
 CatchUp: TypeAlias = Literal["none", "latest"] | Annotated[int, msgspec.Meta(ge=1, le=100)]
-"""Ticks that were missed, because no host ran: none, the latest one (default), or the latest so many."""
+"""Of the ticks that came due while no host ran: none that was missed, the latest one (default), or the latest so many.
+One that is on time counts as the latest."""
 Overlap: TypeAlias = Literal["skip", "queue", "cancel"]
 """A tick whose predecessor's run hasn't ended: left out (default), queued behind it, or that run is cancelled."""
 
@@ -212,6 +213,9 @@ def latest(of: Schedule, after_ms: int, upto_ms: int) -> int | None:
 
 def caught_up(of: Schedule, last_ms: int, now_ms: int) -> Caught:
     """What is due of the time since ``last_ms``, by the schedule's ``catch_up``. Raises as ``next_after`` does.
+
+    The newest tick is one of them like those before it, whether it is on time or missed itself: whoever starts at the
+    moment of a tick gets that one with ``latest``, and not the one before it as well.
 
     ``last_ms``: the last tick that was dealt with, or when the schedule began. Where it lies in the future the clock
     was set back, and nothing is due until it is reached; but where that would be longer than one interval (the clock
