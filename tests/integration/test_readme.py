@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import waypost.cli.command  # noqa: F401 - where all verbs come together
-from waypost.cli.commands import app
+from waypost.cli.command import app
 from waypost.cli.verbs import GROUPS
 from waypost.host.describe import describe
 

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from waypost import __version__
-from waypost.cli.command import run
-from waypost.cli.commands_grants import app
+from waypost.cli.command import app, run
 from waypost.cli.verbs import GROUPS
 
 VERBS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}

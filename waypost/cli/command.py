@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import typer
 
-from waypost.cli.commands_grants import app
+from waypost.cli import (  # noqa: F401 - each adds its verbs to the app
+    commands_deployment,
+    commands_hosting,
+    commands_keeping,
+    commands_looking,
+    commands_steering,
+)
+from waypost.cli.app import app as app  # noqa: PLC0414 - with all of its verbs
 from waypost.cli.output import complain, err
 from waypost.host.exits import Exit, exit_for
 from waypost.model.errors import WaypostError

@@ -12,8 +12,7 @@ from typing import Any
 
 import typer
 
-from waypost.cli import command as _every_verb  # noqa: F401 - they join the others when they are imported
-from waypost.cli.commands import app
+from waypost.cli.command import app
 from waypost.host.answers import Reason
 from waypost.model.times import unstamp
 from waypost.model.why import Sentence, parted
