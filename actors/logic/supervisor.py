@@ -13,6 +13,7 @@ from actors.credentials import Barred, DeliverCredentials, DeliverSources
 from actors.describing import Changed
 from actors.draining import ChildWeighed, Depart, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
 from actors.errors import ActorsError
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
 from actors.logic.supervisor_child import (
     backing_off,
@@ -45,40 +46,6 @@ from actors.logic.supervisor_heeding import heeded
 from actors.logic.supervisor_planned import News, manned, planned, wanted
 from actors.logic.supervisor_recycling import policed
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    HELD,
-    UNSUPERVISED,
-    Again,
-    BackingOff,
-    Bereft,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Down,
-    Draining,
-    Ending,
-    Evicting,
-    Held,
-    Idle,
-    Lack,
-    Latching,
-    Lifting,
-    Lost,
-    Opening,
-    Preparing,
-    Raising,
-    Replacing,
-    Resetting,
-    Retiring,
-    Running,
-    Shelving,
-    Starting,
-    State,
-    Stopped,
-    Succeeding,
-    Superseding,
-    Unmanned,
-)
 from actors.logic.supervisor_words import alike, describe
 from actors.messages import Describe, Forward, Role, Start, Stop, SupervisorMessage, WakeAt, WatchRun, Woken
 from substrate.effects import SpaceShort
@@ -92,7 +59,7 @@ _DOWN = {"disk": "storage-failed", "full": "storage-failed", "foreign": "damaged
 """The substrate's codes for a refused opening that have another name here."""
 
 
-def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) -> Next[State]:
+def advance(setup: Setup, state: st.State, message: SupervisorMessage, now: Now) -> Next[st.State]:
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
     present = settled(setup, state, now)
     decided = heeded(setup, answerable(setup, present, _decide(setup, present, message, now), now), now)
@@ -109,8 +76,8 @@ def advance(setup: Setup, state: State, message: SupervisorMessage, now: Now) ->
 
 
 def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
-    setup: Setup, state: State, message: SupervisorMessage, now: Now
-) -> Next[State]:
+    setup: Setup, state: st.State, message: SupervisorMessage, now: Now
+) -> Next[st.State]:
     match message:
         case Asked():
             return _asked(setup, state, message, now)
@@ -144,7 +111,7 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
             assert_never(message)
 
 
-def _timed(before: State, following: Next[State], now: Now) -> Next[State]:
+def _timed(before: st.State, following: Next[st.State], now: Now) -> Next[st.State]:
     """The same, with when it came into the state that it is in."""
     state = following.state
     if type(state) is type(before):
@@ -152,51 +119,60 @@ def _timed(before: State, following: Next[State], now: Now) -> Next[State]:
     return Next(replace(state, books=replace(state.books, entered=now.wall)), following.effects)
 
 
-def _with(state: State, *, watching: tuple[int, ...]) -> State:
+def _with(state: st.State, *, watching: tuple[int, ...]) -> st.State:
     return replace(state, books=replace(state.books, watching=watching))
 
 
 def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
-    setup: Setup, state: State, message: News, now: Now
-) -> Next[State]:
+    setup: Setup, state: st.State, message: News, now: Now
+) -> Next[st.State]:
     match state:
-        case Running():
+        case st.Running():
             return manned(setup, state, message, now)
-        case Succeeding():
+        case st.Succeeding():
             return policed(setup, planned(setup, state, message, now), now)
-        case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing():
+        case st.Draining() | st.Retiring() | st.Shelving() | st.Superseding() | st.Bereft() | st.Replacing():
             return planned(setup, state, message, now)
         case Dozing():
             return dozing(setup, state, message, now)
         case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed | Rested):
             return Next(state)  # late news
-        case Idle():
+        case st.Idle():
             return opening(state.books, state.early) if isinstance(message, Start) else Next(state)
-        case Opening():
+        case st.Opening():
             return _opening(setup, state, message, now)
-        case Raising():
+        case st.Raising():
             return raising(setup, state, message, now)
-        case Starting():
+        case st.Starting():
             return policed(setup, starting(setup, state, message, now), now)
-        case Evicting(goal=goal) | Counting(goal=goal) if goal is not None:
+        case st.Evicting(goal=goal) | st.Counting(goal=goal) if goal is not None:
             return bereaved(setup, state, goal, message, now)
-        case Evicting() | Dismissing():
+        case st.Evicting() | st.Dismissing():
             return leaving(setup, state, message, now)
-        case Counting():
+        case st.Counting():
             return counting(setup, state, message, now)
-        case BackingOff():
+        case st.BackingOff():
             return backing_off(setup, state, message, now)
-        case Preparing():
+        case st.Preparing():
             return policed(setup, preparing(setup, state, message, now), now)
-        case Latching():
+        case st.Latching():
             return latching(setup, state, message, now)
         case LettingGo():
             return letting_go(setup, state, message, now)
         case Auditing():
             return auditing(setup, state, message, now)
-        case Ending():
+        case st.Ending():
             return _ending(setup, state, message, now)
-        case CrashLooping() | Resetting() | Unmanned() | Held() | Lifting() | Dormant() | Stopped() | Down():
+        case (
+            st.CrashLooping()
+            | st.Resetting()
+            | st.Unmanned()
+            | st.Held()
+            | st.Lifting()
+            | Dormant()
+            | st.Stopped()
+            | st.Down()
+        ):
             return Next(state)  # late news
         case _:
             assert_never(state)
@@ -205,7 +181,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
 # --- up ------------------------------------------------------------------------------------------------------------
 
 
-def _opening(setup: Setup, state: Opening, message: News, now: Now) -> Next[State]:
+def _opening(setup: Setup, state: st.Opening, message: News, now: Now) -> Next[st.State]:
     match message:
         case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
             return _opened(state, snapshot)
@@ -216,32 +192,32 @@ def _opening(setup: Setup, state: Opening, message: News, now: Now) -> Next[Stat
         case Woken(state.opened):
             return Next(state, (OpenRepository(state.opened),))
         case Outcome(state.opened, Refused(code, why, hint)):
-            lost = Lost(_DOWN.get(code, code), f"{why}; {hint}" if hint else why)
+            lost = st.Lost(_DOWN.get(code, code), f"{why}; {hint}" if hint else why)
         case Outcome(state.opened, Withheld(reason)):
-            lost = Lost("storage-failed", f"{reason}; free or repair the disk, then start the host again")
+            lost = st.Lost("storage-failed", f"{reason}; free or repair the disk, then start the host again")
         case _:
             return Next(state)
     withheld = withhold(forwards(state.early), f"{lost.reason}: {lost.message}")
     return wind(setup, state.books, (Role.SUBSTRATE,), lost, now, before=withheld)
 
 
-def _short(setup: Setup, state: Opening, why: str, lacks: Lack, now: Now) -> Next[State]:
+def _short(setup: Setup, state: st.Opening, why: str, lacks: st.Lack, now: Now) -> Next[st.State]:
     """It opens by itself once there is what it lacks: space (storage §2) as well, where it was open before."""
     books = replace(state.books, last=state.books.last + 1)
     withheld = withhold(forwards(state.early), why)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
-    return Next(Opening(books, books.last, reason=why, lacks=lacks), (*withheld, wake))
+    return Next(st.Opening(books, books.last, reason=why, lacks=lacks), (*withheld, wake))
 
 
-def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
+def _opened(state: st.Opening, snapshot: Snapshot) -> Next[st.State]:
     books = replace(state.books, broadcaster=state.books.broadcaster + 1, generation=snapshot.generation)
     books = replace(books, drain=snapshot.drain)
     rests = snapshot.latch is None and snapshot.drain is not None and snapshot.drain.to == "rest"
-    crew = HELD if snapshot.held or rests else UNSUPERVISED
+    crew = st.HELD if snapshot.held or rests else st.UNSUPERVISED
     rest = tuple(role for role in crew if role is not Role.SUBSTRATE)
     hired = (Hire(role, books.broadcaster if role is Role.BROADCASTER else books.incarnation) for role in rest)
     # Whom the host named delivers what is in the outbox: of a held deployment they hear nothing.
-    outsiders = () if crew == HELD else (EnlistOutsiders(),)
+    outsiders = () if crew == st.HELD else (EnlistOutsiders(),)
     effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), *outsiders, AttendAll()]
     lifted = reset = None
     for early in state.early:
@@ -251,25 +227,25 @@ def _opened(state: Opening, snapshot: Snapshot) -> Next[State]:
         reset = books.last if isinstance(early.what, ResetDeployment) else reset
     if snapshot.held:
         books = replace(books, held=snapshot.held_at)
-        held = Held(books, snapshot.held) if lifted is None else Lifting(books, snapshot.held, lifted)
+        held = st.Held(books, snapshot.held) if lifted is None else st.Lifting(books, snapshot.held, lifted)
         return Next(held, tuple(effects))
     if snapshot.latch is not None:
         latch = snapshot.latch
-        latched = CrashLooping(books, latch) if reset is None else Resetting(books, latch, reset)
+        latched = st.CrashLooping(books, latch) if reset is None else st.Resetting(books, latch, reset)
         return Next(latched, tuple(effects))
-    following = shelve(books, HELD) if rests else raise_child(books)
+    following = shelve(books, st.HELD) if rests else raise_child(books)
     return Next(following.state, (*effects, *following.effects))
 
 
-def _ending(setup: Setup, state: Ending, message: News, now: Now) -> Next[State]:
+def _ending(setup: Setup, state: st.Ending, message: News, now: Now) -> Next[st.State]:
     if message != Woken(state.deadline):
         return Next(state)
     head, *left = state.left
     match state.then:
-        case Again() | Audit() | Asleep():
+        case st.Again() | Audit() | Asleep():
             # What hasn't ended may still write, or be a child that runs: nothing new may be started beside it.
             why = f"{head} failed to end within {setup.limits.stop_deadline:g} s; start the host again"
-            then, withheld = Lost("host-fault", why), withhold(forwards(state.then.early), why)
+            then, withheld = st.Lost("host-fault", why), withhold(forwards(state.then.early), why)
             return wind(setup, state.books, tuple(left), then, now, before=withheld)
         case then:
             return wind(setup, state.books, tuple(left), then, now)
@@ -279,8 +255,8 @@ def _ending(setup: Setup, state: Ending, message: News, now: Now) -> Next[State]
 
 
 def _asked(  # noqa: PLR0911 - one return per question
-    setup: Setup, state: State, asked: Asked, now: Now
-) -> Next[State]:
+    setup: Setup, state: st.State, asked: Asked, now: Now
+) -> Next[st.State]:
     match asked.body:
         case Describe():
             return Next(state, (Reply(asked.token, describe(setup, state)),))

@@ -10,23 +10,10 @@ from typing import TypeAlias
 from actors.describing import Exited, ExitReason
 from actors.draining import Renewed
 from actors.exits import ExitCounted
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
 from actors.logic.supervisor_effects import Effect, EndChild, Gone, Hire, LaunchChild, Pass, Up
-from actors.logic.supervisor_states import (
-    BackingOff,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Evicting,
-    Latching,
-    Preparing,
-    Raising,
-    Running,
-    Starting,
-    State,
-    Unmanned,
-)
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Role, Start, Terminate, WakeAt, Woken
 from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, Refused, Withheld
 from waypost.acting import Next
@@ -36,25 +23,25 @@ from waypost.model.times import Now
 Internal: TypeAlias = Start | ChildReady | ChildExited | ChannelViolated | ExitCounted | Woken | Outcome
 
 
-def settled(setup: Setup, state: State, now: Now) -> State:
+def settled(setup: Setup, state: st.State, now: Now) -> st.State:
     """The state as time alone makes it: after a stable time of running, earlier exits are forgotten."""
-    if not isinstance(state, Running) or state.books.crashes == NONE:
+    if not isinstance(state, st.Running) or state.books.crashes == NONE:
         return state
     stable = now.mono - state.since >= setup.limits.stable_after
     return replace(state, books=replace(state.books, crashes=NONE)) if stable else state
 
 
-def raise_child(books: Books) -> Next[State]:
+def raise_child(books: Books) -> Next[st.State]:
     """Begin a generation; its child follows once that is durable.
 
     The first one of a crew finds the claims of one that has ended over them, every other one only those that outlived
     a child: these are no mail's fault.
     """
     books = replace(books, last=books.last + 1)
-    return Next(Raising(books, books.last), (_begin(books),))
+    return Next(st.Raising(books, books.last), (_begin(books),))
 
 
-def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[State]:
+def raising(setup: Setup, state: st.Raising, message: Internal, now: Now) -> Next[st.State]:
     """The generation is durable, or couldn't be written: then a little later."""
     match message:
         case Outcome(state.raised, Done(value=generation)):
@@ -65,7 +52,7 @@ def raising(setup: Setup, state: Raising, message: Internal, now: Now) -> Next[S
             return Next(state)
 
 
-def backing_off(setup: Setup, state: BackingOff, message: Internal, now: Now) -> Next[State]:
+def backing_off(setup: Setup, state: st.BackingOff, message: Internal, now: Now) -> Next[st.State]:
     """The generation of the child that is to come has begun meanwhile, or can't yet; or the pause is over."""
     match message:
         case Outcome(state.raised, Done(value=generation)):
@@ -76,17 +63,17 @@ def backing_off(setup: Setup, state: BackingOff, message: Internal, now: Now) ->
             books = _renewed(state, now)
             if state.next is not None:
                 return Next(*_launch(setup, books, state.next, now))
-            return raise_child(books) if state.raised is None else Next(Raising(books, state.raised))
+            return raise_child(books) if state.raised is None else Next(st.Raising(books, state.raised))
         case Woken(state.launch) if state.next is not None:
             starts, effects = _launch(setup, _renewed(state, now), state.next, now)
-            return Next(Preparing(starts.books, starts.deadline, state.wake, state.until, state.reason), effects)
+            return Next(st.Preparing(starts.books, starts.deadline, state.wake, state.until, state.reason), effects)
         case _:
             return Next(state)
 
 
-def preparing(setup: Setup, state: Preparing, message: Internal, now: Now) -> Next[State]:
+def preparing(setup: Setup, state: st.Preparing, message: Internal, now: Now) -> Next[st.State]:
     """The child is ready before the pause is over, and waits; or the pause is over. What else it does it may always."""
-    plain = Starting(state.books, state.deadline)
+    plain = st.Starting(state.books, state.deadline)
     match message:
         case ChildReady(of) if of == state.books.generation:
             return Next(replace(state, books=_readied(state.books, now), hello=message))
@@ -97,7 +84,7 @@ def preparing(setup: Setup, state: Preparing, message: Internal, now: Now) -> Ne
             return Next(state) if following.state == plain else following
 
 
-def starting(setup: Setup, state: Starting, message: Internal, now: Now) -> Next[State]:
+def starting(setup: Setup, state: st.Starting, message: Internal, now: Now) -> Next[st.State]:
     """The child says hello, or ends, or is too late. It was given no run, so none is charged."""
     generation = state.books.generation
     nobody = ExitCounted(generation=generation, runs=())
@@ -107,15 +94,15 @@ def starting(setup: Setup, state: Starting, message: Internal, now: Now) -> Next
         case ChildExited(of, reason) if of == generation:
             return _exited(setup, state.books, str(reason), reason, nobody, now)
         case ChannelViolated(of, why) if of == generation:
-            return Next(Evicting(state.books, why, nobody))
+            return Next(st.Evicting(state.books, why, nobody))
         case Woken(state.deadline):
             why = f"not ready within {setup.limits.ready_deadline:g} s"
-            return Next(Evicting(state.books, why, nobody), (EndChild(Terminate(why)),))
+            return Next(st.Evicting(state.books, why, nobody), (EndChild(Terminate(why)),))
         case _:
             return Next(state)
 
 
-def running(setup: Setup, state: Running, message: Internal, now: Now) -> Next[State]:
+def running(setup: Setup, state: st.Running, message: Internal, now: Now) -> Next[st.State]:
     """The child ends, or breaks the protocol: dispatch is told, and then says against whom that counts."""
     generation = state.books.generation
     match message:
@@ -124,25 +111,25 @@ def running(setup: Setup, state: Running, message: Internal, now: Now) -> Next[S
             gone = Gone(generation, unexpected=reason.blame == "child", reason=str(reason))
             return Next(following.state, (gone, *following.effects))
         case ChannelViolated(of, why) if of == generation:
-            return Next(Evicting(state.books, why), (Gone(generation, unexpected=True, reason=why),))
+            return Next(st.Evicting(state.books, why), (Gone(generation, unexpected=True, reason=why),))
         case _:
             return Next(state)
 
 
-def leaving(setup: Setup, state: Evicting | Dismissing, message: Internal, now: Now) -> Next[State]:
+def leaving(setup: Setup, state: st.Evicting | st.Dismissing, message: Internal, now: Now) -> Next[st.State]:
     """The child that had to go is gone."""
     match message:
         case ChildExited(of, reason) if of == state.books.generation:
-            if isinstance(state, Evicting):
+            if isinstance(state, st.Evicting):
                 return _exited(setup, state.books, state.reason, replace(reason, blame="child"), state.counted, now)
-            return Next(Unmanned(state.books, state.reason, state.message))
-        case ExitCounted() if isinstance(state, Evicting) and message.generation == state.books.generation:
+            return Next(st.Unmanned(state.books, state.reason, state.message))
+        case ExitCounted() if isinstance(state, st.Evicting) and message.generation == state.books.generation:
             return Next(replace(state, counted=message))
         case _:
             return Next(state)
 
 
-def counting(setup: Setup, state: Counting, message: Internal, now: Now) -> Next[State]:
+def counting(setup: Setup, state: st.Counting, message: Internal, now: Now) -> Next[st.State]:
     """It is durable against whom the exit counts."""
     match message:
         case ExitCounted() if message.generation == state.books.generation:
@@ -151,17 +138,17 @@ def counting(setup: Setup, state: Counting, message: Internal, now: Now) -> Next
             return Next(state)
 
 
-def latching(setup: Setup, state: Latching, message: Internal, now: Now) -> Next[State]:
+def latching(setup: Setup, state: st.Latching, message: Internal, now: Now) -> Next[st.State]:
     """The latch is durable; or some runs have failed, and others are left; or it couldn't be written yet."""
     match message:
         case Outcome(state.latched, Done(value=Latch() as latch)):
-            return Next(CrashLooping(state.books, latch))
+            return Next(st.CrashLooping(state.books, latch))
         case Outcome(state.latched, Done()):
             return _latch(setup, state.books, state.detail)
         case Outcome(state.latched, Refused() | Withheld()):
             books = replace(state.books, last=state.books.last + 1)
             wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
-            return Next(Latching(books, books.last, state.detail), (wake,))
+            return Next(st.Latching(books, books.last, state.detail), (wake,))
         case Woken(state.latched):
             return _latch(setup, state.books, state.detail)
         case _:
@@ -170,18 +157,18 @@ def latching(setup: Setup, state: Latching, message: Internal, now: Now) -> Next
 
 def _exited(
     setup: Setup, books: Books, why: str, reason: ExitReason, counted: ExitCounted | None, now: Now
-) -> Next[State]:
+) -> Next[st.State]:
     """The child is gone, unasked; where it was the host's doing, nobody is charged."""
     life = now.mono - books.launched
     books = replace(books, exited=Exited(books.generation, now.wall, why, reason))
     if reason.blame == "host":
         state, wake = _back_off(setup, replace(books, crashes=excuse(books.crashes, life)), why, now, since=now.mono)
         return Next(state, (wake,))
-    left = Counting(books, why, life)
+    left = st.Counting(books, why, life)
     return Next(left) if counted is None else _charged(setup, left, counted, now)
 
 
-def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> Next[State]:
+def _charged(setup: Setup, state: st.Counting, counted: ExitCounted, now: Now) -> Next[st.State]:
     """Wait for the next child; or it was one too many."""
     before, after = state.books.crashes, charge(state.books.crashes, state.life, counted)
     books = replace(state.books, crashes=after)
@@ -196,13 +183,13 @@ def _charged(setup: Setup, state: Counting, counted: ExitCounted, now: Now) -> N
     return Next(early, (wake, _begin(books), *launch))
 
 
-def _latch(setup: Setup, books: Books, detail: str) -> Next[State]:
+def _latch(setup: Setup, books: Books, detail: str) -> Next[st.State]:
     books = replace(books, last=books.last + 1)
     latch = LatchDeployment(detail=detail, fail=setup.spec.on_crash_loop == "fail")
-    return Next(Latching(books, books.last, detail), (Pass(books.last, latch),))
+    return Next(st.Latching(books, books.last, detail), (Pass(books.last, latch),))
 
 
-def _early(state: BackingOff, pause_: float, exited: float) -> tuple[BackingOff, tuple[Effect, ...]]:
+def _early(state: st.BackingOff, pause_: float, exited: float) -> tuple[st.BackingOff, tuple[Effect, ...]]:
     """Have the child launched before the end of the pause, by what the last one took to start; never in its first half.
 
     What the pause is for is as it was: that a run isn't given to one process after the other.
@@ -215,7 +202,7 @@ def _early(state: BackingOff, pause_: float, exited: float) -> tuple[BackingOff,
     return replace(state, books=books, launch=books.last), (wake,)
 
 
-def _renewed(state: BackingOff, now: Now) -> Books:
+def _renewed(state: st.BackingOff, now: Now) -> Books:
     return replace(state.books, renewed=Renewed("crash", state.reason, now.wall, state.books.generation))
 
 
@@ -223,33 +210,33 @@ def _begin(books: Books) -> Pass:
     return Pass(books.last, BeginGeneration(blame=books.raised != books.incarnation))
 
 
-def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> tuple[Starting, tuple[Effect, ...]]:
+def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> tuple[st.Starting, tuple[Effect, ...]]:
     books = replace(books, last=books.last + 1, raised=books.incarnation, generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-    return Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake)
+    return st.Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake)
 
 
 def _readied(books: Books, now: Now) -> Books:
     return replace(books, readied=now.mono - books.launched)
 
 
-def _greeted(setup: Setup, books: Books, hello: ChildReady, now: Now) -> Next[State]:
+def _greeted(setup: Setup, books: Books, hello: ChildReady, now: Now) -> Next[st.State]:
     """It is ready, and nothing else is waited for: dispatch may have it, if it runs what was deployed."""
     if hello.error or hello.code == setup.spec.code:
-        return Next(Running(books, hello.pid, now.mono, hello.error), (Up(books.generation, hello.error),))
+        return Next(st.Running(books, hello.pid, now.mono, hello.error), (Up(books.generation, hello.error),))
     why = "its folder of code isn't what was deployed, and couldn't be made anew; start the host again"
-    return Next(Dismissing(books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
+    return Next(st.Dismissing(books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
 
 
-def _not_raised(setup: Setup, books: Books, why: str, now: Now) -> Next[State]:
+def _not_raised(setup: Setup, books: Books, why: str, now: Now) -> Next[st.State]:
     books = replace(books, crashes=excuse(books.crashes))
     state, wake = _back_off(setup, books, f"no new generation could be begun: {why}", now, since=now.mono)
     return Next(state, (wake,))
 
 
-def _back_off(setup: Setup, books: Books, reason: str, now: Now, *, since: float) -> tuple[BackingOff, WakeAt]:
+def _back_off(setup: Setup, books: Books, reason: str, now: Now, *, since: float) -> tuple[st.BackingOff, WakeAt]:
     """Pause, from ``since`` on (monotonic seconds): what is written meanwhile makes it no longer."""
     over = max(now.mono, since + pause(books.crashes, setup.limits))
     books = replace(books, last=books.last + 1)
-    state = BackingOff(books, books.last, now.wall + round((over - now.mono) * 1000), reason)
+    state = st.BackingOff(books, books.last, now.wall + round((over - now.mono) * 1000), reason)
     return state, WakeAt(Woken(books.last), mono=over)

@@ -9,41 +9,10 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, assert_never
 
 from actors.credentials import Deliver, DeliverCredentials, DeliverSources
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Asker, Books, Setup, Told, Unheard
 from actors.logic.supervisor_effects import Effect, GiveChild, Up
 from actors.logic.supervisor_sleep import Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    BackingOff,
-    Bereft,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Down,
-    Draining,
-    Ending,
-    Evicting,
-    Held,
-    Idle,
-    Latching,
-    Lifting,
-    Lost,
-    Opening,
-    Over,
-    Preparing,
-    Raising,
-    Replacing,
-    Resetting,
-    Retiring,
-    Running,
-    Shelving,
-    Starting,
-    State,
-    Stopped,
-    Succeeding,
-    Superseding,
-    Unmanned,
-    crew_of,
-)
 from actors.logic.supervisor_words import describe
 from actors.messages import Role
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
@@ -53,7 +22,7 @@ from waypost.acting import Next, Reply, Tell
 Reach: TypeAlias = Literal["now", "later", "never"]
 
 
-def delivered(setup: Setup, state: State, what: Deliver, token: int | None = None) -> Next[State]:
+def delivered(setup: Setup, state: st.State, what: Deliver, token: int | None = None) -> Next[st.State]:
     """Give it to the child that is there, keep it for the next one, or say why there will be none.
 
     ``token``: of who asked; without one whoever ``what`` names is told.
@@ -74,7 +43,7 @@ def delivered(setup: Setup, state: State, what: Deliver, token: int | None = Non
     return Next(replace(state, books=after), (*effects, *_answer(asker, done)))
 
 
-def provided(following: Next[State]) -> Next[State]:
+def provided(following: Next[st.State]) -> Next[st.State]:
     """What follows, with all that was delivered given to a child that has just come up, before anything else is."""
     books = following.state.books
     kept = tuple(GiveChild(each) for each in (books.sources, books.credentials) if each is not None)
@@ -96,34 +65,34 @@ def _kept(books: Books, what: Deliver) -> tuple[Books, CredentialsUpdated | Sour
             assert_never(what)
 
 
-def _reach(state: State) -> Reach:
+def _reach(state: st.State) -> Reach:
     """Whether there is a child that listens, or may be one later by itself, or none without somebody's doing."""
     match state:
-        case Running() | Draining() | Retiring() | Superseding() | Dozing():
+        case st.Running() | st.Draining() | st.Retiring() | st.Superseding() | Dozing():
             return "now"
-        case Shelving():
-            return "now" if Role.CHILD in crew_of(state) else "later"
-        case Latching() | CrashLooping() | Dismissing() | Unmanned() | Held() | Stopped() | Down():
+        case st.Shelving():
+            return "now" if Role.CHILD in st.crew_of(state) else "later"
+        case st.Latching() | st.CrashLooping() | st.Dismissing() | st.Unmanned() | st.Held() | st.Stopped() | st.Down():
             return "never"
-        case Ending():
-            return "never" if isinstance(state.then, Over | Lost) else "later"
+        case st.Ending():
+            return "never" if isinstance(state.then, st.Over | st.Lost) else "later"
         case (
-            Idle()
-            | Opening()
-            | Raising()
-            | Starting()
-            | Evicting()
-            | Counting()
-            | BackingOff()
-            | Preparing()
-            | Bereft()
-            | Replacing()
-            | Succeeding()
+            st.Idle()
+            | st.Opening()
+            | st.Raising()
+            | st.Starting()
+            | st.Evicting()
+            | st.Counting()
+            | st.BackingOff()
+            | st.Preparing()
+            | st.Bereft()
+            | st.Replacing()
+            | st.Succeeding()
             | LettingGo()
             | Auditing()
             | Dormant()
-            | Resetting()
-            | Lifting()
+            | st.Resetting()
+            | st.Lifting()
         ):
             return "later"
         case _:

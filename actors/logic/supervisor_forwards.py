@@ -6,45 +6,13 @@ A few words to the repository are words to the supervisor, too: what an operator
 from dataclasses import replace
 from typing import assert_never
 
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Asker, Books, Early, Setup, Told, Unheard
 from actors.logic.supervisor_child import raise_child
 from actors.logic.supervisor_crashes import NONE
 from actors.logic.supervisor_effects import Effect, Pass
 from actors.logic.supervisor_ending import opening, wind, withhold
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    HELD,
-    Again,
-    BackingOff,
-    Bereft,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Down,
-    Draining,
-    Ending,
-    Evicting,
-    Held,
-    Idle,
-    Latching,
-    Lifting,
-    Lost,
-    Opening,
-    Over,
-    Preparing,
-    Raising,
-    Replacing,
-    Resetting,
-    Retiring,
-    Running,
-    Shelving,
-    Starting,
-    State,
-    Stopped,
-    Succeeding,
-    Superseding,
-    Unmanned,
-)
 from substrate.messages import Done, Drain, GoesOn, Outcome, Refused, ResetDeployment, Result, ResumeDeployment
 from substrate.requests import READING
 from waypost.acting import Next, Reply, Tell
@@ -57,59 +25,59 @@ EARLY = 256
 
 
 def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
-    state: State, forward: Early
-) -> Next[State]:
+    state: st.State, forward: Early
+) -> Next[st.State]:
     """Hand it on, in order; or keep it, or withhold it with the reason."""
     match state:
-        case Dormant() | Auditing() | Ending(then=Audit() | Asleep()) if isinstance(forward.what, READING):
+        case Dormant() | Auditing() | st.Ending(then=Audit() | Asleep()) if isinstance(forward.what, READING):
             return Next(state, _answer(forward.asker, _ASLEEP))
         case Dormant():
             return opening(state.books, (forward,))
-        case Idle() | Opening() | Auditing():
+        case st.Idle() | st.Opening() | Auditing():
             if len(state.early) >= EARLY:
                 return Next(state, withhold((forward.asker,), "the repository is still opening; try again"))
             return Next(replace(state, early=(*state.early, forward)))
-        case Ending(then=Again() | Audit() | Asleep() as again):
+        case st.Ending(then=st.Again() | Audit() | Asleep() as again):
             if len(again.early) >= EARLY:
                 return Next(state, withhold((forward.asker,), "the repository is being opened anew; try again"))
             return Next(replace(state, then=replace(again, early=(*again.early, forward))))
-        case Stopped(reason=reason) if reason and isinstance(forward.what, ResumeDeployment):
+        case st.Stopped(reason=reason) if reason and isinstance(forward.what, ResumeDeployment):
             if state.books.drain is not None:  # it was drained before: that is what goes on, or is lifted
                 return opening(state.books, (forward,))
             following = opening(state.books, ())
             return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
-        case Ending() | Stopped() | Down():
+        case st.Ending() | st.Stopped() | st.Down():
             return Next(state, withhold((forward.asker,), _why_not(state)))
-        case Held(why=why) if isinstance(forward.what, ResumeDeployment):
+        case st.Held(why=why) if isinstance(forward.what, ResumeDeployment):
             books = _asked_by(state.books, forward.asker)
-            return Next(Lifting(books, why, books.last), (Pass(books.last, forward.what),))
-        case CrashLooping(latch=latch) if isinstance(forward.what, ResetDeployment):
+            return Next(st.Lifting(books, why, books.last), (Pass(books.last, forward.what),))
+        case st.CrashLooping(latch=latch) if isinstance(forward.what, ResetDeployment):
             books = _asked_by(state.books, forward.asker)
-            return Next(Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
-        case Latching() if isinstance(forward.what, ResetDeployment):
+            return Next(st.Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
+        case st.Latching() if isinstance(forward.what, ResetDeployment):
             return Next(state, withhold((forward.asker,), "it is being latched at this very moment; try again"))
         case (
-            Raising()
-            | Starting()
-            | Running()
-            | Draining()
-            | Retiring()
-            | Shelving()
-            | Superseding()
-            | Bereft()
-            | Replacing()
-            | Succeeding()
-            | Evicting()
-            | Dismissing()
-            | Counting()
-            | BackingOff()
-            | Preparing()
-            | Latching()
-            | CrashLooping()
-            | Resetting()
-            | Unmanned()
-            | Held()
-            | Lifting()
+            st.Raising()
+            | st.Starting()
+            | st.Running()
+            | st.Draining()
+            | st.Retiring()
+            | st.Shelving()
+            | st.Superseding()
+            | st.Bereft()
+            | st.Replacing()
+            | st.Succeeding()
+            | st.Evicting()
+            | st.Dismissing()
+            | st.Counting()
+            | st.BackingOff()
+            | st.Preparing()
+            | st.Latching()
+            | st.CrashLooping()
+            | st.Resetting()
+            | st.Unmanned()
+            | st.Held()
+            | st.Lifting()
             | Dozing()
             | LettingGo()
         ):
@@ -123,32 +91,34 @@ def _asked_by(books: Books, asker: Asker) -> Books:
     return replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: asker})
 
 
-def _why_not(state: Ending | Stopped | Down) -> str:
+def _why_not(state: st.Ending | st.Stopped | st.Down) -> str:
     match state:
-        case Ending(then=Lost(reason, message)) | Down(reason=reason, message=message):
+        case st.Ending(then=st.Lost(reason, message)) | st.Down(reason=reason, message=message):
             return f"the deployment is down ({reason}): {message}"
-        case Ending(then=Over(reason=reason)) | Stopped(reason=reason) if reason:
+        case st.Ending(then=st.Over(reason=reason)) | st.Stopped(reason=reason) if reason:
             return f"the deployment is stopped: {reason}"
         case _:
             return "the deployment is stopped"
 
 
-def answered(setup: Setup, state: State, outcome: Outcome, now: Now) -> Next[State]:
+def answered(setup: Setup, state: st.State, outcome: Outcome, now: Now) -> Next[st.State]:
     """The answer of the repository: passed on to who asked, and where it concerns the supervisor, acted upon."""
     asker = state.books.asked[outcome.correlation]
     asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
     after = replace(state, books=_drained(replace(state.books, asked=asked), outcome.result))
     answer = _answer(asker, outcome.result)
-    if isinstance(after, Lifting) and after.lifted == outcome.correlation:
+    if isinstance(after, st.Lifting) and after.lifted == outcome.correlation:
         if isinstance(outcome.result, Done):
             # Everything is built anew, from a log that now says that nothing is held.
-            return wind(setup, after.books, tuple(reversed(HELD)), Again("an operator resumed it"), now, before=answer)
-        return Next(Held(after.books, after.why), answer)
-    if isinstance(after, Resetting) and after.reset == outcome.correlation:
+            return wind(
+                setup, after.books, tuple(reversed(st.HELD)), st.Again("an operator resumed it"), now, before=answer
+            )
+        return Next(st.Held(after.books, after.why), answer)
+    if isinstance(after, st.Resetting) and after.reset == outcome.correlation:
         if isinstance(outcome.result, Done):
             following = raise_child(replace(after.books, crashes=NONE))
             return Next(following.state, (*answer, *following.effects))
-        return Next(CrashLooping(after.books, after.latch), answer)
+        return Next(st.CrashLooping(after.books, after.latch), answer)
     return Next(after, answer)
 
 

@@ -6,28 +6,16 @@ asked, which child was there, or which host. Where nothing executes, a deploymen
 
 from dataclasses import replace
 
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Renewing, Resting, Setup
 from actors.logic.supervisor_draining import drain, shelve
 from actors.logic.supervisor_effects import CloseIntake, Effect, Up
 from actors.logic.supervisor_retiring import retire
-from actors.logic.supervisor_states import (
-    UNSUPERVISED,
-    WHOLE,
-    BackingOff,
-    Draining,
-    Preparing,
-    Raising,
-    Retiring,
-    Running,
-    Starting,
-    State,
-    Succeeding,
-)
 from waypost.acting import Next
 from waypost.model.times import Now
 
 
-def heeded(setup: Setup, following: Next[State], now: Now) -> Next[State]:
+def heeded(setup: Setup, following: Next[st.State], now: Now) -> Next[st.State]:
     """What follows, and then what the repository wants of it."""
     drain = following.state.books.drain
     if drain is None:
@@ -35,39 +23,39 @@ def heeded(setup: Setup, following: Next[State], now: Now) -> Next[State]:
     return _retire(following) if drain.to == "end" else _rest(following, now)
 
 
-def _retire(following: Next[State]) -> Next[State]:
+def _retire(following: Next[st.State]) -> Next[st.State]:
     """It waits for every run to end, as soon as there is a child that brings them there."""
     state = following.state
-    return _also(_closed(following), retire(state)) if isinstance(state, Running) else following
+    return _also(_closed(following), retire(state)) if isinstance(state, st.Running) else following
 
 
-def _rest(following: Next[State], now: Now) -> Next[State]:
+def _rest(following: Next[st.State], now: Now) -> Next[st.State]:
     """What executes comes to rest."""
     match following.state:
-        case Running() | Draining(goal=Renewing()) as state:
+        case st.Running() | st.Draining(goal=Renewing()) as state:
             return _also(following, drain(state, Resting(), None, now))
-        case Raising() | BackingOff() as state:
-            return _also(following, shelve(state.books, UNSUPERVISED))
-        case Preparing() | Starting() | Succeeding() as state:  # that child was given nothing, and won't be
-            return _also(following, shelve(state.books, WHOLE))
+        case st.Raising() | st.BackingOff() as state:
+            return _also(following, shelve(state.books, st.UNSUPERVISED))
+        case st.Preparing() | st.Starting() | st.Succeeding() as state:  # that child was given nothing, and won't be
+            return _also(following, shelve(state.books, st.WHOLE))
         case _:
             return following
 
 
-def _let_go(setup: Setup, following: Next[State], now: Now) -> Next[State]:
+def _let_go(setup: Setup, following: Next[st.State], now: Now) -> Next[st.State]:
     """An operator has thought better of it: a fresh process takes what has come, and been let go of, meanwhile."""
     match following.state:
-        case Draining(goal=Resting()) as state:
+        case st.Draining(goal=Resting()) as state:
             goal = Renewing("operator", "resumed while it drained")
             return _also(following, drain(state, goal, setup.limits.drain, now))
-        case Retiring() as state:
-            kept = Running(state.books, state.pid, state.since)
+        case st.Retiring() as state:
+            kept = st.Running(state.books, state.pid, state.since)
             return _also(following, drain(kept, Renewing("operator", "resumed"), setup.limits.drain, now))
         case _:
             return following
 
 
-def _closed(following: Next[State]) -> Next[State]:
+def _closed(following: Next[st.State]) -> Next[st.State]:
     """Dispatch is to begin no run: said with the child, where that comes up in this very moment."""
     generation = following.state.books.generation
     if not any(isinstance(each, Up) for each in following.effects):
@@ -76,6 +64,6 @@ def _closed(following: Next[State]) -> Next[State]:
     return Next(following.state, tuple(effects))
 
 
-def _also(first: Next[State], then: Next[State]) -> Next[State]:
+def _also(first: Next[st.State], then: Next[st.State]) -> Next[st.State]:
     effects: tuple[Effect, ...] = (*first.effects, *then.effects)
     return Next(then.state, effects)

@@ -7,6 +7,7 @@ One at a time: a recycle beside something else is refused, with what is under wa
 from typing import assert_never
 
 from actors.draining import ChildWeighed, Recycle, RecycleRequested, Rested, StillExecuting
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Goal, Renewing, Resting, Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_dozing import looked
@@ -15,21 +16,6 @@ from actors.logic.supervisor_ending import opening
 from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
 from actors.logic.supervisor_retiring import retiring
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    Bereft,
-    Draining,
-    Ending,
-    Held,
-    Lifting,
-    Planned,
-    Replacing,
-    Retiring,
-    Running,
-    Shelving,
-    State,
-    Succeeding,
-    Superseding,
-)
 from actors.logic.supervisor_words import describe
 from actors.messages import Woken
 from substrate.messages import Done, Outcome, Refused
@@ -37,13 +23,13 @@ from waypost.acting import Next, Reply
 from waypost.model.times import Now
 
 News = Internal | StillExecuting | Rested | RecycleRequested | ChildWeighed
-UNDER_WAY = (Draining, Retiring, Shelving, Superseding, Bereft, Replacing, Succeeding)
+UNDER_WAY = (st.Draining, st.Retiring, st.Shelving, st.Superseding, st.Bereft, st.Replacing, st.Succeeding)
 
 
-def wanted(setup: Setup, state: State, what: Recycle, token: int, now: Now) -> Next[State]:
+def wanted(setup: Setup, state: st.State, what: Recycle, token: int, now: Now) -> Next[st.State]:
     """Begin the recycle that an operator asks for, and say so; or why not."""
     match state:
-        case Running():
+        case st.Running():
             following = drain(state, Renewing("operator", what.reason), setup.limits.drain, now)
         case Dormant():
             following = opening(state.books, ())
@@ -54,7 +40,7 @@ def wanted(setup: Setup, state: State, what: Recycle, token: int, now: Now) -> N
     return Next(following.state, (*following.effects, answer))
 
 
-def manned(setup: Setup, state: Running, message: News, now: Now) -> Next[State]:
+def manned(setup: Setup, state: st.Running, message: News, now: Now) -> Next[st.State]:
     """A child that runs: it may want another one in its place, or have come to a bound; else it is as ever."""
     generation = state.books.generation
     match message:
@@ -75,40 +61,40 @@ def manned(setup: Setup, state: Running, message: News, now: Now) -> Next[State]
 
 
 def planned(  # noqa: PLR0911 - one return per state
-    setup: Setup, state: Planned, message: News, now: Now
-) -> Next[State]:
+    setup: Setup, state: st.Planned, message: News, now: Now
+) -> Next[st.State]:
     """One message on the way; what a child wants that has to go anyway is nothing new."""
     if isinstance(message, RecycleRequested | ChildWeighed | Rested):
         return Next(state)
-    if isinstance(state, Draining):
+    if isinstance(state, st.Draining):
         return draining(setup, state, message, now)
     if isinstance(message, StillExecuting | Rested):
         return Next(state)
     match state:
-        case Retiring():
+        case st.Retiring():
             return retiring(setup, state, message, now)
-        case Shelving():
+        case st.Shelving():
             return shelving(setup, state, message, now)
-        case Superseding() | Bereft():
+        case st.Superseding() | st.Bereft():
             return superseding(setup, state, message, now)
-        case Replacing():
+        case st.Replacing():
             return replacing(setup, state, message, now)
-        case Succeeding():
+        case st.Succeeding():
             return succeeding(setup, state, message, now)
         case _:
             assert_never(state)
 
 
-def _renew(setup: Setup, state: Running, goal: Goal, now: Now) -> Next[State]:
+def _renew(setup: Setup, state: st.Running, goal: Goal, now: Now) -> Next[st.State]:
     return drain(state, goal, setup.limits.drain, now)
 
 
-def _refused(setup: Setup, state: State) -> Refused:
+def _refused(setup: Setup, state: st.State) -> Refused:
     now = describe(setup, state)
     why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
-    if isinstance(state, Held | Lifting):
+    if isinstance(state, st.Held | st.Lifting):
         return Refused("held", why)
-    falls_asleep = isinstance(state, Ending) and isinstance(state.then, Audit | Asleep)
+    falls_asleep = isinstance(state, st.Ending) and isinstance(state.then, Audit | Asleep)
     if falls_asleep or isinstance(state, Dozing | LettingGo | Auditing | Dormant):
         return Refused("asleep", why, "try again in a moment: that wakes it")
     if not isinstance(state, UNDER_WAY):
@@ -116,11 +102,11 @@ def _refused(setup: Setup, state: State) -> Refused:
     return Refused(_under_way(state), why, "one thing at a time; `waypost resume` ends a drain")
 
 
-def _under_way(state: State) -> str:
+def _under_way(state: st.State) -> str:
     match state:
-        case Retiring():
+        case st.Retiring():
             return "retiring"
-        case Shelving() | Draining(goal=Resting()):
+        case st.Shelving() | st.Draining(goal=Resting()):
             return "draining"
         case _:
             return "recycling"

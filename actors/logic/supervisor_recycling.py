@@ -9,21 +9,11 @@ from dataclasses import replace
 
 from actors.describing import Exited
 from actors.draining import ChildWeighed, Renewed
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Books, Renewing, Setup
 from actors.logic.supervisor_child import Internal
 from actors.logic.supervisor_effects import Effect, EndChild, Hire, LaunchChild, Pass, Up, WeighChild
 from actors.logic.supervisor_ending import wind
-from actors.logic.supervisor_states import (
-    UNSUPERVISED,
-    WHOLE,
-    Bereft,
-    Over,
-    Replacing,
-    Running,
-    State,
-    Succeeding,
-    Superseding,
-)
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Role, Terminate, WakeAt, Woken
 from substrate.messages import BeginGeneration, Done, Outcome, Refused, Withheld
 from waypost.acting import Next
@@ -31,30 +21,30 @@ from waypost.model.ids import Generation
 from waypost.model.times import Now
 
 
-def supersede(books: Books, goal: Renewing, before: tuple[Effect, ...]) -> Next[State]:
+def supersede(books: Books, goal: Renewing, before: tuple[Effect, ...]) -> Next[st.State]:
     """Begin the next generation beside the child of this one, of which nothing more is taken."""
     books = replace(books, last=books.last + 1)
-    return Next(Superseding(books, goal, books.last), (*before, Pass(books.last, BeginGeneration(blame=False))))
+    return Next(st.Superseding(books, goal, books.last), (*before, Pass(books.last, BeginGeneration(blame=False))))
 
 
-def superseding(setup: Setup, state: Superseding | Bereft, message: Internal, now: Now) -> Next[State]:
+def superseding(setup: Setup, state: st.Superseding | st.Bereft, message: Internal, now: Now) -> Next[st.State]:
     """The next generation has begun, or can't; or the old child is gone already."""
     match message:
         case Outcome(state.raised, Done(value=generation)):
-            if isinstance(state, Bereft):
+            if isinstance(state, st.Bereft):
                 return _launch(setup, state.books, state.goal, generation, now)
             end = EndChild(Terminate(f"a fresh process follows: {state.goal.reason}"))
-            return Next(Replacing(state.books, state.goal, generation), (end,))
+            return Next(st.Replacing(state.books, state.goal, generation), (end,))
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
-            crew = UNSUPERVISED if isinstance(state, Bereft) else WHOLE
+            crew = st.UNSUPERVISED if isinstance(state, st.Bereft) else st.WHOLE
             return _failed(setup, state.books, f"no new generation could be begun: {why}", crew, now)
-        case ChildExited(of) if of == state.books.generation and isinstance(state, Superseding):
-            return Next(Bereft(state.books, state.goal, state.raised))
+        case ChildExited(of) if of == state.books.generation and isinstance(state, st.Superseding):
+            return Next(st.Bereft(state.books, state.goal, state.raised))
         case _:
             return Next(state)
 
 
-def replacing(setup: Setup, state: Replacing, message: Internal, now: Now) -> Next[State]:
+def replacing(setup: Setup, state: st.Replacing, message: Internal, now: Now) -> Next[st.State]:
     """The old child is gone."""
     match message:
         case ChildExited(of) if of == state.books.generation:
@@ -63,24 +53,24 @@ def replacing(setup: Setup, state: Replacing, message: Internal, now: Now) -> Ne
             return Next(state)
 
 
-def succeeding(setup: Setup, state: Succeeding, message: Internal, now: Now) -> Next[State]:
+def succeeding(setup: Setup, state: st.Succeeding, message: Internal, now: Now) -> Next[st.State]:
     """The new child says hello with the same code; whatever else it does, the recycle has failed."""
     generation = state.books.generation
     match message:
         case ChildReady(of, pid, code, error) if of == generation:
             if code != setup.spec.code:
                 why = error or "it has other code than what is deployed"
-                return _failed(setup, state.books, f"its code can't be run: {why}", WHOLE, now)
+                return _failed(setup, state.books, f"its code can't be run: {why}", st.WHOLE, now)
             goal = state.goal
             renewed = Renewed(goal.origin, goal.reason, now.wall, Generation(generation - 1))
-            return Next(Running(replace(state.books, renewed=renewed), pid, now.mono), (Up(generation),))
+            return Next(st.Running(replace(state.books, renewed=renewed), pid, now.mono), (Up(generation),))
         case ChildExited(of, reason) if of == generation:
             books = replace(state.books, exited=Exited(generation, now.wall, str(reason), reason))
-            return _failed(setup, books, str(reason), UNSUPERVISED, now)
+            return _failed(setup, books, str(reason), st.UNSUPERVISED, now)
         case ChannelViolated(of, why) if of == generation:
-            return _failed(setup, state.books, why, WHOLE, now)
+            return _failed(setup, state.books, why, st.WHOLE, now)
         case Woken(state.deadline):
-            return _failed(setup, state.books, f"not ready within {setup.limits.ready_deadline:g} s", WHOLE, now)
+            return _failed(setup, state.books, f"not ready within {setup.limits.ready_deadline:g} s", st.WHOLE, now)
         case _:
             return Next(state)
 
@@ -88,10 +78,10 @@ def succeeding(setup: Setup, state: Succeeding, message: Internal, now: Now) -> 
 # --- the bounds that want one --------------------------------------------------------------------------------------
 
 
-def watched(setup: Setup, state: State, now: Now) -> Next[State]:
+def watched(setup: Setup, state: st.State, now: Now) -> Next[st.State]:
     """Have a child that has just come up looked at, where there are bounds that want a fresh process."""
     limits = setup.limits
-    if not isinstance(state, Running) or not (limits.recycle_age or limits.recycle_memory or limits.recycle_grants):
+    if not isinstance(state, st.Running) or not (limits.recycle_age or limits.recycle_memory or limits.recycle_grants):
         return Next(state)
     ages = (age for age in (limits.recycle_age, limits.recycle_grants) if age)
     due = (state.since + age - now.mono for age in ages if state.since + age > now.mono)
@@ -100,13 +90,13 @@ def watched(setup: Setup, state: State, now: Now) -> Next[State]:
     return Next(replace(state, books=books, tick=books.last), (wake,))
 
 
-def policed(setup: Setup, following: Next[State], now: Now) -> Next[State]:
+def policed(setup: Setup, following: Next[st.State], now: Now) -> Next[st.State]:
     """What follows, with the child looked at if that has brought one up."""
     also = watched(setup, following.state, now)
     return Next(also.state, (*following.effects, *also.effects))
 
 
-def looked_at(setup: Setup, state: Running, now: Now) -> str | Next[State]:
+def looked_at(setup: Setup, state: st.Running, now: Now) -> str | Next[st.State]:
     """Why a fresh process is due, in words; else the child is weighed, and looked at again."""
     limits, age = setup.limits, now.mono - state.since
     if limits.recycle_age and age >= limits.recycle_age:
@@ -124,11 +114,11 @@ def too_heavy(setup: Setup, weighed: ChildWeighed) -> str:
     return f"max-memory: it has {weighed.size:,} bytes, of {most:,}" if most and weighed.size > most else ""
 
 
-def _launch(setup: Setup, books: Books, goal: Renewing, generation: Generation, now: Now) -> Next[State]:
+def _launch(setup: Setup, books: Books, goal: Renewing, generation: Generation, now: Now) -> Next[st.State]:
     books = replace(books, last=books.last + 1, generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-    return Next(Succeeding(books, goal, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+    return Next(st.Succeeding(books, goal, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
 
 
-def _failed(setup: Setup, books: Books, why: str, crew: tuple[Role, ...], now: Now) -> Next[State]:
-    return wind(setup, books, tuple(reversed(crew)), Over((), f"the recycle failed: {why}"), now)
+def _failed(setup: Setup, books: Books, why: str, crew: tuple[Role, ...], now: Now) -> Next[st.State]:
+    return wind(setup, books, tuple(reversed(crew)), st.Over((), f"the recycle failed: {why}"), now)

@@ -8,12 +8,12 @@ do. Pure.
 
 from dataclasses import replace
 
+from actors.logic import supervisor_states as st
 from actors.logic.executing import named
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_child import Internal, running, settled
 from actors.logic.supervisor_draining import shelve
 from actors.logic.supervisor_effects import Effect, Gone, Pass
-from actors.logic.supervisor_states import WHOLE, Retiring, Running, State
 from actors.messages import ChannelViolated, ChildExited, WakeAt, Woken
 from substrate.messages import Cancel, Done, LiveRuns, Outcome, ReadLive, Refused, Withheld
 from waypost.acting import Next
@@ -22,12 +22,12 @@ from waypost.model.run import Driven
 from waypost.model.times import Now
 
 
-def retire(state: Running) -> Next[State]:
+def retire(state: st.Running) -> Next[st.State]:
     """Begin, with the child that runs: nothing new is begun by it from now on."""
-    return _look(state.books, Retiring(state.books, state.pid, state.since, 0))
+    return _look(state.books, st.Retiring(state.books, state.pid, state.since, 0))
 
 
-def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next[State]:
+def retiring(setup: Setup, state: st.Retiring, message: Internal, now: Now) -> Next[st.State]:
     """The repository has said who is left; or it is time to ask again; or the child ends."""
     match message:
         case Outcome(state.asked, Done(value=LiveRuns() as left)):
@@ -37,29 +37,29 @@ def retiring(setup: Setup, state: Retiring, message: Internal, now: Now) -> Next
         case Woken(state.asked):
             return _look(state.books, state)
         case ChildExited() | ChannelViolated():
-            kept = settled(setup, Running(state.books, state.pid, state.since), now)
-            assert isinstance(kept, Running)
+            kept = settled(setup, st.Running(state.books, state.pid, state.since), now)
+            assert isinstance(kept, st.Running)
             following = running(setup, kept, message, now)
-            return Next(state) if isinstance(following.state, Running) else following
+            return Next(state) if isinstance(following.state, st.Running) else following
         case _:
             return Next(state)
 
 
-def _look(books: Books, state: Retiring) -> Next[State]:
+def _look(books: Books, state: st.Retiring) -> Next[st.State]:
     books = replace(books, last=books.last + 1)
     return Next(replace(state, books=books, asked=books.last), (Pass(books.last, ReadLive()),))
 
 
-def _later(setup: Setup, state: Retiring, now: Now, before: tuple[Effect, ...] = ()) -> Next[State]:
+def _later(setup: Setup, state: st.Retiring, now: Now, before: tuple[Effect, ...] = ()) -> Next[st.State]:
     books = replace(state.books, last=state.books.last + 1)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.drain_look)
     return Next(replace(state, books=books, asked=books.last), (*before, wake))
 
 
-def _left(setup: Setup, state: Retiring, left: LiveRuns, now: Now) -> Next[State]:
+def _left(setup: Setup, state: st.Retiring, left: LiveRuns, now: Now) -> Next[st.State]:
     books = state.books
     if not left.driven and not left.resting:
-        return shelve(books, WHOLE, (Gone(books.generation, unexpected=False),))
+        return shelve(books, st.WHOLE, (Gone(books.generation, unexpected=False),))
     short = tuple(run.ledger.run for run in left.driven if _may_be_cut(setup, run))
     spent = state.spent + (0.0 if state.counted is None else now.mono - state.counted)
     over = short if spent >= setup.limits.drain_end else ()

@@ -10,49 +10,16 @@ from typing import assert_never
 
 from actors.credentials import Barred
 from actors.draining import Executing
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import left
 from actors.logic.supervisor_down import down, recycle_failed
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    WHOLE,
-    Again,
-    BackingOff,
-    Bereft,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Down,
-    Draining,
-    Ending,
-    Evicting,
-    Held,
-    Idle,
-    Lack,
-    Latching,
-    Lifting,
-    Lost,
-    Opening,
-    Over,
-    Preparing,
-    Raising,
-    Replacing,
-    Resetting,
-    Retiring,
-    Running,
-    Shelving,
-    Starting,
-    State,
-    Stopped,
-    Succeeding,
-    Superseding,
-    Unmanned,
-)
 from waypost.model.grants import RUN
 from waypost.model.times import stamp
 from waypost.model.why import Sentence, command
 
-_LACKS: Mapping[Lack, tuple[str, str]] = {
+_LACKS: Mapping[st.Lack, tuple[str, str]] = {
     "full": ("space on its disk", "free some"),
     "too-many-files": (
         "files that its host may open",
@@ -61,48 +28,48 @@ _LACKS: Mapping[Lack, tuple[str, str]] = {
 }
 
 
-def sentence(setup: Setup, state: State) -> Sentence:
+def sentence(setup: Setup, state: st.State) -> Sentence:
     """The sentence for this state; with it, whatever the state is, that a drain goes on, where one isn't over."""
     said, also = _sentence(setup, state), drained(state)
     return replace(said, then=f"{said.then}; {also}") if also else said
 
 
-def drained(state: State) -> str:
+def drained(state: st.State) -> str:
     """That a drain goes on, in words, where the state doesn't say it by itself; empty where there is none."""
     drain = state.books.drain
-    if drain is None or isinstance(state, Draining | Retiring | Shelving | Held | Lifting):
+    if drain is None or isinstance(state, st.Draining | st.Retiring | st.Shelving | st.Held | st.Lifting):
         return ""
     begins = "no run begins" if drain.to == "end" else "nothing begins"
     return f"it goes on being drained, as {drain.by} wants it since {drain.at}: {begins}"
 
 
-def _sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states
+def _sentence(setup: Setup, state: st.State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states
     """The sentence for this state."""
     match state:
-        case Idle() | Opening() | Raising() | Starting():
+        case st.Idle() | st.Opening() | st.Raising() | st.Starting():
             return _starting(setup, state)
-        case Running():
+        case st.Running():
             return _running(setup, state)
-        case Draining() | Retiring() | Shelving():
+        case st.Draining() | st.Retiring() | st.Shelving():
             return _draining(setup, state)
-        case Superseding() | Bereft() | Replacing() | Succeeding():
+        case st.Superseding() | st.Bereft() | st.Replacing() | st.Succeeding():
             return _recycling(setup, state)
-        case Evicting() | Counting() | BackingOff() | Preparing():
+        case st.Evicting() | st.Counting() | st.BackingOff() | st.Preparing():
             return _backing_off(setup, state)
-        case Latching() | CrashLooping() | Resetting():
+        case st.Latching() | st.CrashLooping() | st.Resetting():
             return _latched(setup, state)
-        case Held() | Lifting():
+        case st.Held() | st.Lifting():
             return _held(setup, state)
         case Dozing() | LettingGo() | Auditing():
             return _falling_asleep(setup, state)
         case Dormant(deadline=deadline):
             return asleep(deadline, _since(state))
-        case Ending():
+        case st.Ending():
             return _ending(setup, state)
-        case Stopped():
+        case st.Stopped():
             return _stopped(setup, state)
-        case Dismissing() | Unmanned() | Down():
-            manned = not isinstance(state, Down)
+        case st.Dismissing() | st.Unmanned() | st.Down():
+            manned = not isinstance(state, st.Down)
             return down(setup.spec.name, state.reason, state.message, _since(state), mailed=manned)
         case _:
             assert_never(state)
@@ -111,22 +78,22 @@ def _sentence(setup: Setup, state: State) -> Sentence:  # noqa: C901, PLR0911, P
 # --- up ------------------------------------------------------------------------------------------------------------
 
 
-def _starting(setup: Setup, state: Idle | Opening | Raising | Starting) -> Sentence:
+def _starting(setup: Setup, state: st.Idle | st.Opening | st.Raising | st.Starting) -> Sentence:
     since, next_ = _since(state), "a process is started"
     match state:
-        case Idle():
+        case st.Idle():
             return Sentence(waits_for="its turn, as the host is starting", since=since, then="its repository is opened")
-        case Opening(reason=reason) if reason:
+        case st.Opening(reason=reason) if reason:
             what, mend = _LACKS[state.lacks]
             again = f"it goes on by itself, as it is tried every moment: {mend}"
             return Sentence(waits_for=f"{what} ({reason})", since=since, then=again)
-        case Opening():
+        case st.Opening():
             what = "its repository to be opened and what a crash left to be put in order"
             return Sentence(waits_for=what, since=since, then=f"mail is taken in, and {next_}")
-        case Raising():
+        case st.Raising():
             what = "its disk to record that another process begins"
             return Sentence(waits_for=what, since=since, then=next_)
-        case Starting():
+        case st.Starting():
             what = f"its process, of generation {state.books.generation}, to load its code and say that it is ready"
             late = "its runs go on; a process that isn't ready by then is ended, and another one follows"
             return Sentence(waits_for=what, since=since, until=_later(state, setup.limits.ready_deadline), then=late)
@@ -134,7 +101,7 @@ def _starting(setup: Setup, state: Idle | Opening | Raising | Starting) -> Sente
             assert_never(state)
 
 
-def _running(setup: Setup, state: Running) -> Sentence:
+def _running(setup: Setup, state: st.Running) -> Sentence:
     since = _since(state)
     if state.broken:
         return Sentence(
@@ -193,20 +160,20 @@ def _barred(name: str, barred: Barred) -> Sentence:
 # --- planned -------------------------------------------------------------------------------------------------------
 
 
-def _draining(setup: Setup, state: Draining | Retiring | Shelving) -> Sentence:
+def _draining(setup: Setup, state: st.Draining | st.Retiring | st.Shelving) -> Sentence:
     name, drain = setup.spec.name, state.books.drain
-    wanted = drain is not None and not (isinstance(state, Draining) and not isinstance(state.goal, Resting))
+    wanted = drain is not None and not (isinstance(state, st.Draining) and not isinstance(state.goal, Resting))
     since = drain.at if wanted and drain is not None else _since(state)
     held = f"it is held: mail is accepted, and nothing runs until `waypost resume {name}`"
     off = command("resume", name)
     match state:
-        case Shelving():
+        case st.Shelving():
             return Sentence(waits_for="its disk to record that it is held", since=since, then=held)
-        case Retiring(resting=resting):
+        case st.Retiring(resting=resting):
             rest = f"{_named(state.executing, state.more)}{f', and {resting} that rest' if resting else ''}"
             what = f"every run to end ({rest})" if rest else "every run to end"
             return Sentence(waits_for=what, since=since, then=f"{held}; that command also calls it off", command=off)
-        case Draining():
+        case st.Draining():
             what = f"what executes to come to rest ({_named(state.executing or (), state.more)})".removesuffix(" ()")
             until = "" if state.over is None else stamp(state.over)
         case _:
@@ -224,18 +191,18 @@ def _draining(setup: Setup, state: Draining | Retiring | Shelving) -> Sentence:
             assert_never(state.goal)
 
 
-def _recycling(setup: Setup, state: Superseding | Bereft | Replacing | Succeeding) -> Sentence:
+def _recycling(setup: Setup, state: st.Superseding | st.Bereft | st.Replacing | st.Succeeding) -> Sentence:
     since, limits = _since(state), setup.limits
     why = f"({state.goal.origin}: {state.goal.reason})"
     match state:
-        case Superseding() | Bereft():
+        case st.Superseding() | st.Bereft():
             what = f"its disk to record that a fresh process begins {why}"
             return Sentence(waits_for=what, since=since, then="the fresh process is started")
-        case Replacing():
+        case st.Replacing():
             until = _later(state, limits.kill_grace)
             then = "the fresh process is started; one that hasn't ended by then is killed"
             return Sentence(waits_for=f"its old process to end {why}", since=since, until=until, then=then)
-        case Succeeding():
+        case st.Succeeding():
             what = f"its fresh process, of generation {state.books.generation}, to say that it is ready {why}"
             then = "its runs go on; if it isn't ready by then, the deployment is stopped, and says why"
             return Sentence(waits_for=what, since=since, until=_later(state, limits.ready_deadline), then=then)
@@ -246,17 +213,17 @@ def _recycling(setup: Setup, state: Superseding | Bereft | Replacing | Succeedin
 # --- its process ends ----------------------------------------------------------------------------------------------
 
 
-def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff | Preparing) -> Sentence:
+def _backing_off(setup: Setup, state: st.Evicting | st.Counting | st.BackingOff | st.Preparing) -> Sentence:
     since = _since(state)
     match state:
-        case Evicting():
+        case st.Evicting():
             until = _later(state, setup.limits.kill_grace)
             what = f"its process to end, as it has to ({state.reason})"
             return Sentence(waits_for=what, since=since, until=until, then="another one follows, after a pause")
-        case Counting():
+        case st.Counting():
             what = f"its disk to record against which runs the end of its process counts ({state.reason})"
             return Sentence(waits_for=what, since=since, then="another process follows, after a pause")
-        case BackingOff() | Preparing():
+        case st.BackingOff() | st.Preparing():
             more = left(state.books.crashes, setup.limits)
             ends = "one more end" if more == 1 else f"{more} more ends"
             exited = state.books.exited
@@ -273,14 +240,14 @@ def _backing_off(setup: Setup, state: Evicting | Counting | BackingOff | Prepari
             assert_never(state)
 
 
-def _latched(setup: Setup, state: Latching | CrashLooping | Resetting) -> Sentence:
+def _latched(setup: Setup, state: st.Latching | st.CrashLooping | st.Resetting) -> Sentence:
     name, since = setup.spec.name, _since(state)
     match state:
-        case Latching():
+        case st.Latching():
             what = f"its disk to record that no process follows any more ({state.detail})"
             then = f"mail is accepted, and nothing runs until `waypost reset {name}`"
             return Sentence(waits_for=what, since=since, then=then)
-        case CrashLooping(latch=latch):
+        case st.CrashLooping(latch=latch):
             return Sentence(
                 waits_for=f"somebody to mend what ends its process, and to reset it ({latch.detail})",
                 since=latch.at,
@@ -288,15 +255,15 @@ def _latched(setup: Setup, state: Latching | CrashLooping | Resetting) -> Senten
                 command=command("reset", name),
                 needed=True,
             )
-        case Resetting():
+        case st.Resetting():
             what = "its disk to record that it was reset"
             return Sentence(waits_for=what, since=since, then="a process is started")
         case _:
             assert_never(state)
 
 
-def _held(setup: Setup, state: Held | Lifting) -> Sentence:
-    if isinstance(state, Lifting):
+def _held(setup: Setup, state: st.Held | st.Lifting) -> Sentence:
+    if isinstance(state, st.Lifting):
         what = "its disk to record that it goes on"
         return Sentence(waits_for=what, since=_since(state), then="everything is begun anew, and its runs go on")
     return Sentence(
@@ -311,26 +278,26 @@ def _held(setup: Setup, state: Held | Lifting) -> Sentence:
 # --- down ----------------------------------------------------------------------------------------------------------
 
 
-def _falling_asleep(setup: Setup, state: State) -> Sentence:
+def _falling_asleep(setup: Setup, state: st.State) -> Sentence:
     return Sentence(
         waits_for="nothing: there is nothing to do, so its process and all that belongs to it end",
         since=_since(state),
-        until=_later(state, setup.limits.stop_deadline * len(WHOLE)),
+        until=_later(state, setup.limits.stop_deadline * len(st.WHOLE)),
         then="it is dormant, unless something comes meanwhile",
     )
 
 
-def _ending(setup: Setup, state: Ending) -> Sentence:
-    since, until = _since(state), _later(state, setup.limits.stop_deadline * len(WHOLE))
+def _ending(setup: Setup, state: st.Ending) -> Sentence:
+    since, until = _since(state), _later(state, setup.limits.stop_deadline * len(st.WHOLE))
     what = "its parts to end, one after the other"
     match state.then:
-        case Again(reason=reason):
+        case st.Again(reason=reason):
             then = f"all of them are made anew, from what is on disk ({reason})"
             return Sentence(waits_for=what, since=since, until=until, then=then)
-        case Over(reason=reason):
+        case st.Over(reason=reason):
             then = recycle_failed(setup.spec.name, reason, since).then if reason else "it is stopped; nothing is lost"
             return Sentence(waits_for=what, since=since, until=until, then=then)
-        case Lost(reason=reason, message=message):
+        case st.Lost(reason=reason, message=message):
             return down(setup.spec.name, reason, message, since, mailed=False)
         case Audit() | Asleep():  # that has a sentence of its own
             return _falling_asleep(setup, state)
@@ -338,7 +305,7 @@ def _ending(setup: Setup, state: Ending) -> Sentence:
             assert_never(state.then)
 
 
-def _stopped(setup: Setup, state: Stopped) -> Sentence:
+def _stopped(setup: Setup, state: st.Stopped) -> Sentence:
     if state.reason:
         return recycle_failed(setup.spec.name, state.reason, _since(state))
     return Sentence(
@@ -363,11 +330,11 @@ def asleep(deadline: int | None, since: str) -> Sentence:
 # --- small things --------------------------------------------------------------------------------------------------
 
 
-def _since(state: State) -> str:
+def _since(state: st.State) -> str:
     return stamp(state.books.entered) if state.books.entered else ""
 
 
-def _later(state: State, seconds: float) -> str:
+def _later(state: st.State, seconds: float) -> str:
     return stamp(state.books.entered + round(seconds * 1000)) if state.books.entered else ""
 
 

@@ -6,43 +6,9 @@ from typing import assert_never
 
 from actors.describing import Budget, Description
 from actors.draining import Executing
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Books, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    Again,
-    BackingOff,
-    Bereft,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Down,
-    Draining,
-    Ending,
-    Evicting,
-    Held,
-    Idle,
-    Latching,
-    Lifting,
-    Lost,
-    Opening,
-    Over,
-    Planned,
-    Preparing,
-    Raising,
-    Replacing,
-    Resetting,
-    Retiring,
-    Running,
-    Shelving,
-    Starting,
-    State,
-    Stopped,
-    Succeeding,
-    Superseding,
-    Then,
-    Unmanned,
-    crew_of,
-)
 from actors.logic.supervisor_why import drained, sentence
 from actors.messages import Role
 
@@ -58,7 +24,7 @@ LATCH = "crash-looping"
 """Why a latched deployment is down, for programs."""
 
 
-def describe(setup: Setup, state: State) -> Description:
+def describe(setup: Setup, state: st.State) -> Description:
     """The state in words for people."""
     word, code, reason = _words(state, setup.spec.name)
     why, also = sentence(setup, state), drained(state)
@@ -68,7 +34,7 @@ def describe(setup: Setup, state: State) -> Description:
         state=word,
         reason="; ".join(filter(None, (reason, also))),
         generation=state.books.generation,
-        pid=state.pid if isinstance(state, Running | Draining | Retiring) else None,
+        pid=state.pid if isinstance(state, st.Running | st.Draining | st.Retiring) else None,
         until=_until(state),
         live=state.live if isinstance(state, Dormant) else (),
         isolation=setup.spec.isolation,
@@ -76,14 +42,14 @@ def describe(setup: Setup, state: State) -> Description:
         since=why.since,
         why=why,
         exited=state.books.exited,
-        executing=(state.executing or ()) if isinstance(state, Draining | Retiring) else (),
-        more=state.more if isinstance(state, Draining | Retiring) else 0,
+        executing=(state.executing or ()) if isinstance(state, st.Draining | st.Retiring) else (),
+        more=state.more if isinstance(state, st.Draining | st.Retiring) else 0,
         renewed=state.books.renewed,
-        budget=Budget(state.books.crashes.ages, state.books.launched if Role.CHILD in crew_of(state) else None),
+        budget=Budget(state.books.crashes.ages, state.books.launched if Role.CHILD in st.crew_of(state) else None),
     )
 
 
-def alike(before: State, after: State) -> bool:
+def alike(before: st.State, after: st.State) -> bool:
     """Whether two states are described alike, as far as that is seen at once: most messages only pass through.
 
     Whatever differs but in what is never said makes them unlike, so that nothing new is ever left out by this.
@@ -100,9 +66,9 @@ _UNSAID = frozenset({"last", "asked"})
 _SAID = attrgetter(*(each.name for each in fields(Books) if each.name not in _UNSAID))
 
 
-def _until(state: State) -> int | None:
+def _until(state: st.State) -> int | None:
     match state:
-        case BackingOff() | Preparing():
+        case st.BackingOff() | st.Preparing():
             return state.until
         case Dormant():
             return state.deadline
@@ -110,40 +76,48 @@ def _until(state: State) -> int | None:
             return None
 
 
-def _words(state: State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0911, PLR0912 - one return per word
+def _words(state: st.State, name: str) -> tuple[str, str, str]:  # noqa: C901, PLR0911, PLR0912 - one return per word
     """The state, the code of its reason where it is down, and the reason for people."""
     match state:
-        case Stopped(reason=reason) if reason:
+        case st.Stopped(reason=reason) if reason:
             return "stopped", FAILED, f"{reason}; `waypost resume {name}` starts it again"
-        case Idle() | Stopped():
+        case st.Idle() | st.Stopped():
             return type(state).__name__.lower(), "", ""
-        case Opening() | Raising() | Starting():
-            return "starting", "", state.reason if isinstance(state, Opening) else ""
-        case Running():
+        case st.Opening() | st.Raising() | st.Starting():
+            return "starting", "", state.reason if isinstance(state, st.Opening) else ""
+        case st.Running():
             return ("running", *_hindered(state))
-        case Draining() | Retiring() | Shelving() | Superseding() | Bereft() | Replacing() | Succeeding():
+        case (
+            st.Draining()
+            | st.Retiring()
+            | st.Shelving()
+            | st.Superseding()
+            | st.Bereft()
+            | st.Replacing()
+            | st.Succeeding()
+        ):
             return _planned(state)
-        case Evicting() | Counting() | BackingOff() | Preparing():
+        case st.Evicting() | st.Counting() | st.BackingOff() | st.Preparing():
             return "backing-off", "", state.reason
-        case Latching():
+        case st.Latching():
             return "down", LATCH, f"{LATCH}: {state.detail}"
-        case CrashLooping() | Resetting():
+        case st.CrashLooping() | st.Resetting():
             return "down", LATCH, f"{LATCH}: {state.latch.detail}; `waypost reset {name}` lets it have a child again"
-        case Dismissing() | Unmanned() | Down():
+        case st.Dismissing() | st.Unmanned() | st.Down():
             return "down", state.reason, f"{state.reason}: {state.message}"
         case Dozing() | LettingGo() | Auditing():
             return "dozing", "", ""
         case Dormant():
             return "dormant", "", ""
-        case Held() | Lifting():
+        case st.Held() | st.Lifting():
             return "held", "", f"after {state.why}; `waypost resume {name}` lists what would go out and lets it go on"
-        case Ending():
+        case st.Ending():
             return _afterwards(state.then)
         case _:
             assert_never(state)
 
 
-def _hindered(state: Running) -> tuple[str, str]:
+def _hindered(state: st.Running) -> tuple[str, str]:
     """What keeps it from what it is there for, where it runs: first what its sentence says first."""
     if state.broken:
         return BROKEN, state.broken
@@ -155,21 +129,21 @@ def _hindered(state: Running) -> tuple[str, str]:
     return "", ""
 
 
-def _planned(state: Planned) -> tuple[str, str, str]:
+def _planned(state: st.Planned) -> tuple[str, str, str]:
     match state:
-        case Draining():
+        case st.Draining():
             return "draining", "", _draining(state)
-        case Retiring():
+        case st.Retiring():
             return "draining", "", _retiring(state)
-        case Shelving():
+        case st.Shelving():
             return "draining", "", "nothing executes any more"
-        case Superseding() | Bereft() | Replacing() | Succeeding():
+        case st.Superseding() | st.Bereft() | st.Replacing() | st.Succeeding():
             return "recycling", "", f"{state.goal.origin}: {state.goal.reason}"
         case _:
             assert_never(state)
 
 
-def _retiring(state: Retiring) -> str:
+def _retiring(state: st.Retiring) -> str:
     words = [f"to be taken out of service, as {_who(state)} wants it, when every run has ended"]
     if state.executing:
         words.append(f"waits for {_named(state.executing, state.more)}")
@@ -178,7 +152,7 @@ def _retiring(state: Retiring) -> str:
     return "; ".join(words)
 
 
-def _draining(state: Draining) -> str:
+def _draining(state: st.Draining) -> str:
     """What it is for, and what is waited for: the longest at work first."""
     match state.goal:
         case Renewing(origin, reason):
@@ -194,7 +168,7 @@ def _draining(state: Draining) -> str:
     return f"{purpose}; waits for {_named(state.executing, state.more)}"
 
 
-def _who(state: State) -> str:
+def _who(state: st.State) -> str:
     return "somebody" if state.books.drain is None else state.books.drain.by
 
 
@@ -204,15 +178,15 @@ def _named(executing: tuple[Executing, ...], more: int) -> str:
     return ", ".join(named) + (f" and {others} more" if others else "")
 
 
-def _afterwards(then: Then) -> tuple[str, str, str]:
+def _afterwards(then: st.Then) -> tuple[str, str, str]:
     match then:
         case Audit() | Asleep():
             return "dozing", "", ""
-        case Again():
+        case st.Again():
             return then.word, "", then.reason
-        case Over():
+        case st.Over():
             return "stopping", "", then.reason
-        case Lost():
+        case st.Lost():
             return "down", then.reason, f"{then.reason}: {then.message}"
         case _:
             assert_never(then)

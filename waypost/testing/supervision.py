@@ -18,43 +18,11 @@ from actors.draining import (
     StillExecuting,
 )
 from actors.exits import ExitCounted
+from actors.logic import supervisor_states as st
 from actors.logic.supervisor import advance
 from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import Crashes
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import (
-    WHOLE,
-    Again,
-    BackingOff,
-    Bereft,
-    Counting,
-    CrashLooping,
-    Dismissing,
-    Down,
-    Draining,
-    Ending,
-    Evicting,
-    Held,
-    Idle,
-    Latching,
-    Lifting,
-    Lost,
-    Opening,
-    Over,
-    Preparing,
-    Raising,
-    Replacing,
-    Resetting,
-    Retiring,
-    Running,
-    Shelving,
-    Starting,
-    Stopped,
-    Succeeding,
-    Superseding,
-    Then,
-    Unmanned,
-)
 from actors.messages import (
     ChannelViolated,
     ChildExited,
@@ -160,9 +128,9 @@ def ledger_of_a_step(step: str) -> fold.Ledger:
     return msgspec.structs.replace(ledger, steps={CallId("r1#1"): fold.OpenStep(step, 1, "a" * 64, since)})
 
 
-def ending(then: Then, *left: Role) -> Ending:
+def ending(then: st.Then, *left: Role) -> st.Ending:
     """A crew that is ending; without names, one that has no child."""
-    return Ending(BOOKS, left or YOUNGEST_FIRST[1:], then, TOKEN)
+    return st.Ending(BOOKS, left or YOUNGEST_FIRST[1:], then, TOKEN)
 
 
 def ended(role: str, *, failure: str | None = "boom", incarnation: int = 1, deployment: str = "orders") -> ActorEnded:
@@ -177,31 +145,31 @@ def step(
     return advance(setup, state, message, now)
 
 
-IDLE = Idle(BOOKS, (Early(1, MAIL),))
-OPENING = Opening(BOOKS, TOKEN)
-RAISING = Raising(BOOKS, RAISED)
-STARTING = Starting(BOOKS, TOKEN)
-RUNNING = Running(BOOKS, pid=77, since=90.0)
+IDLE = st.Idle(BOOKS, (Early(1, MAIL),))
+OPENING = st.Opening(BOOKS, TOKEN)
+RAISING = st.Raising(BOOKS, RAISED)
+STARTING = st.Starting(BOOKS, TOKEN)
+RUNNING = st.Running(BOOKS, pid=77, since=90.0)
 COUNTED = ExitCounted(generation=Generation(3), runs=())
-EVICTING = Evicting(BOOKS, "bad frame")
-EVICTING_COUNTED = Evicting(BOOKS, "bad frame", COUNTED)
-COUNTING = Counting(BOOKS, "ended by SIGKILL", 10.0)
+EVICTING = st.Evicting(BOOKS, "bad frame")
+EVICTING_COUNTED = st.Evicting(BOOKS, "bad frame", COUNTED)
+COUNTING = st.Counting(BOOKS, "ended by SIGKILL", 10.0)
 BRINK = replace(COUNTING, books=replace(BOOKS, crashes=Crashes((20.0, 10.0), 2)))
 """After two exits: the third one latches."""
-DISMISSING = Dismissing(BOOKS, "code-changed", "run it again")
-BACKING_OFF = BackingOff(BOOKS, TOKEN, 1_001_000, "ended by SIGKILL")
+DISMISSING = st.Dismissing(BOOKS, "code-changed", "run it again")
+BACKING_OFF = st.BackingOff(BOOKS, TOKEN, 1_001_000, "ended by SIGKILL")
 BACKING_OFF_RAISING = replace(BACKING_OFF, raised=RAISED)
 BACKING_OFF_RAISED = replace(BACKING_OFF_RAISING, next=Generation(4))
 EARLY = replace(BACKING_OFF_RAISED, wake=1, launch=TOKEN)
 """Woken, it launches its child before the pause is over."""
-PREPARING = Preparing(BOOKS, 2, TOKEN, 1_001_000, "ended by SIGKILL")
+PREPARING = st.Preparing(BOOKS, 2, TOKEN, 1_001_000, "ended by SIGKILL")
 PREPARED = replace(PREPARING, hello=ChildReady(Generation(3), 77, CODE, ""))
-LATCHING = Latching(BOOKS, TOKEN, LATCHED.detail)
-CRASH_LOOPING = CrashLooping(BOOKS, LATCHED)
-RESETTING = Resetting(replace(BOOKS, asked={LIFTED: 6}), LATCHED, LIFTED)
-UNMANNED = Unmanned(BOOKS, "code-changed", "run it again")
-HELD = Held(BOOKS, "restore")
-LIFTING = Lifting(replace(BOOKS, asked={LIFTED: 6}), "restore", LIFTED)
+LATCHING = st.Latching(BOOKS, TOKEN, LATCHED.detail)
+CRASH_LOOPING = st.CrashLooping(BOOKS, LATCHED)
+RESETTING = st.Resetting(replace(BOOKS, asked={LIFTED: 6}), LATCHED, LIFTED)
+UNMANNED = st.Unmanned(BOOKS, "code-changed", "run it again")
+HELD = st.Held(BOOKS, "restore")
+LIFTING = st.Lifting(replace(BOOKS, asked={LIFTED: 6}), "restore", LIFTED)
 RENEWING = Renewing("operator", "leaks")
 RESTING = Resting()
 REST = Drain(to="rest", at="2026-11-29T08:00:00.000Z", by="ann")
@@ -210,30 +178,30 @@ TO_REST = replace(BOOKS, drain=REST)
 TO_END = replace(BOOKS, drain=END)
 """The repository says that it is to come to rest; that it is to be taken out of service."""
 EXECUTING = Executing(RunId("run_3_00112233445566aa"), "step pay", "2026-11-29T08:00:00.000Z")
-DRAINING = Draining(BOOKS, 77, 90.0, RENEWING, TOKEN, (EXECUTING,))
-DRAINING_TO_REST = Draining(TO_REST, 77, 90.0, RESTING)
-DRAINING_TO_STOP = Draining(BOOKS, 77, 90.0, Leaving((4,)), TOKEN)
-EVICTING_TO_STOP = Evicting(BOOKS, "bad frame", goal=Leaving((4,)))
-COUNTING_TO_REST = Counting(TO_REST, "ended by SIGKILL", 10.0)
-STARTING_TO_END = Starting(TO_END, TOKEN)
+DRAINING = st.Draining(BOOKS, 77, 90.0, RENEWING, TOKEN, (EXECUTING,))
+DRAINING_TO_REST = st.Draining(TO_REST, 77, 90.0, RESTING)
+DRAINING_TO_STOP = st.Draining(BOOKS, 77, 90.0, Leaving((4,)), TOKEN)
+EVICTING_TO_STOP = st.Evicting(BOOKS, "bad frame", goal=Leaving((4,)))
+COUNTING_TO_REST = st.Counting(TO_REST, "ended by SIGKILL", 10.0)
+STARTING_TO_END = st.Starting(TO_END, TOKEN)
 DRAINED = 7
 """Correlation under which the sample supervisor has passed on a drain, or that it goes on."""
 LEFT = fold.Driven(ledger_of_a_step("check"))
-RETIRING = Retiring(TO_END, 77, 90.0, TOKEN)
-SHELVING = Shelving(TO_REST, RAISED, WHOLE)
-SUPERSEDING = Superseding(BOOKS, RENEWING, RAISED)
-BEREFT = Bereft(BOOKS, RENEWING, RAISED)
-REPLACING = Replacing(BOOKS, RENEWING, Generation(4))
-SUCCEEDING = Succeeding(BOOKS, RENEWING, TOKEN)
-LOOKING = Running(BOOKS, pid=77, since=10.0, look=TOKEN)
+RETIRING = st.Retiring(TO_END, 77, 90.0, TOKEN)
+SHELVING = st.Shelving(TO_REST, RAISED, st.WHOLE)
+SUPERSEDING = st.Superseding(BOOKS, RENEWING, RAISED)
+BEREFT = st.Bereft(BOOKS, RENEWING, RAISED)
+REPLACING = st.Replacing(BOOKS, RENEWING, Generation(4))
+SUCCEEDING = st.Succeeding(BOOKS, RENEWING, TOKEN)
+LOOKING = st.Running(BOOKS, pid=77, since=10.0, look=TOKEN)
 DOZING = Dozing(BOOKS, 77, 10.0)
 LETTING_GO = LettingGo(BOOKS, 5)
 AUDITING = Auditing(BOOKS, 5, TOKEN)
 AUDITING_IN_VAIN = Auditing(BOOKS, 5, TOKEN, (Early(1, MAIL),))
 DORMANT = Dormant(BOOKS, 2_000_000)
-STOPPED = Stopped(BOOKS)
-FAILED = Stopped(BOOKS, "the recycle failed: not ready within 30 s")
-DOWN = Down(BOOKS, "damaged", "flush 7 is missing")
+STOPPED = st.Stopped(BOOKS)
+FAILED = st.Stopped(BOOKS, "the recycle failed: not ready within 30 s")
+DOWN = st.Down(BOOKS, "damaged", "flush 7 is missing")
 TOLD = tuple(
     replace(state, books=replace(state.books, asked={DRAINED: 6}))
     for state in (RAISING, STARTING, RUNNING, BACKING_OFF, DRAINING, DRAINING_TO_REST, RETIRING, SUCCEEDING)
@@ -253,9 +221,9 @@ STATES = (
     IDLE,
     OPENING,
     *OPEN,
-    ending(Again("the dispatch failed")),
-    ending(Over((4,)), Role.SUBSTRATE),
-    ending(Lost("damaged", "flush 7 is missing"), Role.SUBSTRATE),
+    ending(st.Again("the dispatch failed")),
+    ending(st.Over((4,)), Role.SUBSTRATE),
+    ending(st.Lost("damaged", "flush 7 is missing"), Role.SUBSTRATE),
     ending(Audit(5)),
     ending(Asleep(None), Role.SUBSTRATE),
     AUDITING,
