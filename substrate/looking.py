@@ -94,6 +94,19 @@ def folder_at(path: Path) -> Folder:
     raise NotARepository(str(path), "no git repository lies there")
 
 
+def refuse_partial(path: Path) -> None:
+    """Refuse a clone that was made without some of the history. Raises NotARepository."""
+    folder = folder_at(path)
+    if (Path(folder.path) / "shallow").exists():
+        raise NotARepository(
+            folder.path, "this clone is shallow, it has only a part of the history: git fetch --unshallow"
+        )
+    if any(Path(folder.packs).glob("*.promisor")):
+        raise NotARepository(
+            folder.path, "this clone is partial, it has only some of the objects: clone without --filter"
+        )
+
+
 def signer_of(objects: Objects, tip: bytes) -> PublicKey | None:
     """The key that the newest commit says it was signed with."""
     try:

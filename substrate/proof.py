@@ -44,6 +44,8 @@ class Proof:
 
     def __init__(self, objects: Objects, repository: str, wanted: frozenset[tuple[int, int]] = frozenset()) -> None:
         self.flushes = self.first = self.last = self.epoch = 0
+        self.proved = self._faults = 0
+        """``proved``: the last flush before anything is wrong."""
         self.hash, self.head = "", ""
         self.row = Row()
         self.found: dict[tuple[int, int], str] = {}
@@ -56,6 +58,11 @@ class Proof:
 
     def faults_of(self, steps: list[Step]) -> Iterator[Fault]:
         """Walk all of it, the first commit first."""
+        for fault in self._walk(steps):
+            self._faults += 1
+            yield fault
+
+    def _walk(self, steps: list[Step]) -> Iterator[Fault]:
         differ, objects = Differ(self._objects), self._objects
         running = FlushHash(self._repository)
         before: bytes | None = None
@@ -89,6 +96,7 @@ class Proof:
         self.first = self.first or trailer.number
         self.last, self.hash, self.head = trailer.number, trailer.hash, commit
         self.flushes += 1
+        self.proved = self.proved if self._faults else self.last
         if (self.epoch, self.last) in self._wanted:
             self.found[self.epoch, self.last] = trailer.hash
         self._named, self._restored, self._open = None, False, []

@@ -17,7 +17,7 @@ from substrate.epoch import Noted
 from substrate.errors import SubstrateError
 from substrate.history import Objects, Step, back_to_the_start
 from substrate.keys import PublicKey
-from substrate.looking import look, seen
+from substrate.looking import look, refuse_partial, seen
 from substrate.objects import Commit
 from substrate.proof import Fault, Proof
 from substrate.receipt import Receipt
@@ -97,6 +97,8 @@ class Report:
     """Fingerprints of keys that signed before a restore, and that named nobody: the present signer vouches for them."""
     receipts: tuple[int, ...] = ()
     """Flushes that receipts prove to be there."""
+    proved: int = 0
+    """The last flush before anything is wrong with the row itself."""
     faults: tuple[Fault, ...] = field(default=())
 
     @property
@@ -107,6 +109,9 @@ class Report:
     @property
     def reach(self) -> str:
         """How far the proof goes, in words."""
+        if self.faults:
+            whole = f"; by itself the row of flushes is whole up to flush {self.proved}" if self.proved else ""
+            return f"nothing is proved{whole}"
         signed = "" if self.pinned else "consistent, signer not pinned; "
         upto = f"{signed}complete up to flush {self.last_flush}"
         if not self.receipts:
@@ -120,8 +125,10 @@ class Report:
 def verify(path: str | Path, key: PublicKey | None = None, expected: Sequence[Expected] = ()) -> Report:
     """Check a repository, live or at rest, or a clone of one; ``key`` is one that must have signed it.
 
-    Raises NotARepository when there is nothing to check. Everything else that is wrong is in the report.
+    Raises NotARepository when there is nothing to check, or when it was cloned without some of the history. Everything
+    else that is wrong is in the report.
     """
+    refuse_partial(Path(path))
     # By the key that the newest commit names: it may be a later one of the row that the trusted key began.
     found = look(path)
     if found.signer is None and key is not None:
@@ -175,6 +182,7 @@ def _report(
         signers=signers,
         earlier=tuple(sorted(map(sshsig.fingerprint, proof.row.earlier.difference(proof.row.keys)))),
         receipts=receipts,
+        proved=proof.proved,
         faults=tuple(faults),
     )
 

@@ -213,6 +213,31 @@ def test_a_damaged_repository_is_neither_backed_up_nor_restored(data: DataDir, t
     assert not (tmp_path / "damaged.waypost").exists()
 
 
+def test_what_was_closed_in_order_is_only_read(data: DataDir, tmp_path: Path) -> None:
+    """Whoever has a full or a dying disk wants a backup of it, on another one: then nothing there may be written."""
+    opened(data).close()
+    with alone(data):  # so nothing in there can take the lock
+        assert backed_up(data, tmp_path / "b.waypost").manifest.flush == 3
+
+
+def test_a_key_that_is_another_is_said_of_what_was_named(data: DataDir, tmp_path: Path) -> None:
+    """The folder in which it was looked at has gone when the message is read."""
+    made = backed_up(data, tmp_path / "b.waypost")
+    with pytest.raises(NotSound) as refused:
+        restore(tmp_path / "there", file=made.path, key=SigningKey.generate().public)
+    assert refused.value.message.startswith(f"{made.path}: it isn't sound:\n    commit ")
+
+
+def test_git_refuses_another_users_folder_with_words_that_help() -> None:
+    """What git itself proposes has no effect here: nobody's configuration has a say."""
+    words = (
+        "fatal: detected dubious ownership in repository at 'x'\nTo add an exception for this directory, call:\n\n\tgit"
+    )
+    refused = GitFailed("fetch", words)
+    assert refused.message == "git fetch failed: fatal: detected dubious ownership in repository at 'x'"
+    assert refused.hint.startswith("copy the folder as a user of yours (cp -r)")
+
+
 @pytest.mark.parametrize("source", ["--upload-pack=touch pwned", "ext::sh -c touch% pwned", "/nowhere", "file:///dev"])
 def test_a_source_that_is_none_is_said_by_git_and_runs_nothing(tmp_path: Path, source: str) -> None:
     """It comes from a command line, or from somebody's note."""

@@ -102,6 +102,31 @@ def test_a_clone_is_as_good_as_the_original(tmp_path: Path, bare: str) -> None:
     assert report.events == 84
 
 
+@pytest.mark.parametrize("how", ["--depth=3", "--filter=blob:none"])
+def test_a_clone_without_some_of_the_history_is_refused_in_words(tmp_path: Path, how: str) -> None:
+    """Nothing is wrong with it, and nothing can be proved by it: it was asked for without what would prove it."""
+    told = Told(tmp_path / "r.git", steps=4)
+    told.store.close()
+    git(told.path, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--bare", how, told.path.as_uri(), str(tmp_path / "clone"))
+    with pytest.raises(NotARepository, match=r"this clone is (shallow|partial), it has only"):
+        verify(tmp_path / "clone", KEY.public)
+
+
+def test_what_is_not_sound_claims_no_reach_beyond_the_first_fault(tmp_path: Path) -> None:
+    """Whoever reads one line of the report must not take it for a proof; up to where it holds is still said."""
+    told = Told(tmp_path / "r.git")
+    flushes = told.store.flush_number
+    told.tamper(layout.mail_path(1), message("other@x"))
+    assert verify(told.path, KEY.public).reach == (
+        f"nothing is proved; by itself the row of flushes is whole up to flush {flushes}"
+    )
+    somebody = ("-c", "user.name=x", "-c", "user.email=x@x")
+    alone = git(told.path, *somebody, "commit-tree", "log^{tree}", "-m", "x").strip()
+    git(told.path, "update-ref", "refs/heads/log", alone)
+    assert verify(told.path, KEY.public).reach == "nothing is proved"
+
+
 @pytest.mark.parametrize("case", ["event", "mail", "grants", "blob", "segment", "event gone", "gap", "stranger"])
 def test_every_kind_of_tampering_is_found_and_named(tmp_path: Path, case: str) -> None:
     """Even by somebody who holds the host's key: the chain, the hashes and what is written once give it away."""

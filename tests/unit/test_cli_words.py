@@ -41,6 +41,11 @@ def test_what_others_have_named_can_t_steer_a_terminal(capsys: pytest.CaptureFix
     assert not {"\x1b", "\x07", "\x9b", "\r", "\udcff"} & set(printed)
 
 
+def test_of_a_clone_nothing_is_said_about_isolation() -> None:
+    """Nobody runs it, and nobody asked."""
+    assert list(words.verified(Verified(isolation=None, deployments=()))) == ["there is nothing to verify yet"]
+
+
 def test_no_open_approval_is_said() -> None:
     """An empty answer could be one that was lost."""
     assert list(words.approvals(())) == ["nothing is asked of anybody"]

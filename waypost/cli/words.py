@@ -130,7 +130,8 @@ def verified(answer: Verified) -> Iterator[str]:
         yield from map(harmless, _verified(each))
     if not answer.deployments:
         yield "there is nothing to verify yet"
-    yield isolation(answer.isolation)
+    if answer.isolation is not None:  # a clone by itself isn't run by anybody
+        yield isolation(answer.isolation)
 
 
 def _verified(each: DeploymentVerified) -> Iterator[str]:

@@ -370,7 +370,7 @@ class DeploymentVerified(Answer, frozen=True, kw_only=True):
 
 
 class Verified(Answer, frozen=True, kw_only=True):
-    """What the check of every repository found."""
+    """What the check of every repository found. ``isolation``: empty without a host, None for a clone."""
 
-    isolation: str
+    isolation: str | None
     deployments: tuple[DeploymentVerified, ...]

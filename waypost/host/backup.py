@@ -75,7 +75,9 @@ def backup(data: DataDir, name: str, file: Path, *, with_keys: bool, sealed: Cal
         noted = read_note(data.head(name))
         report = verify(data.repo(name), key.public, () if noted is None else (by_note(noted),))
         if not report.sound:
-            raise NotSound(name, str(report.faults[0]), len(report.faults))
+            raise NotSound(
+                name, tuple(map(str, report.faults)), hint="nothing was written; `waypost verify` lists what is wrong"
+            )
         manifest, packed = _pack(data, name, key, aside, mails, with_keys=with_keys)
         _publish(aside / "backup", file, manifest, packed)
     return Made(file, manifest, file.stat().st_size, len(mails), len(waiting) - len(mails))
@@ -87,6 +89,8 @@ def _seal(data: DataDir, name: str, key: SigningKey, sealed: Callable[[str], boo
         if not sealed(name) and Folder(str(repository)).journal_numbers():
             raise NotNow(f"the running host doesn't run {name}, which wasn't ended in order; stop the host first")
     except NoHost:
+        if not Folder(str(repository)).journal_numbers():
+            return  # all of it is on the branch; it may lie on a full disk, or on one that nobody can write to
         with alone(data):
             Store.open(repository, key=key, heads=Heads(data.head(name), Disk())).close()
 

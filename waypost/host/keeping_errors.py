@@ -7,6 +7,8 @@ from waypost.host.errors import HostError
 _NAMED = 8
 """Deployments that are named where one is looked for that isn't there."""
 _LONGEST = 63
+_FAULTS = 8
+"""Of what is wrong with a repository, that much is said."""
 _LIKE = 0.5
 """From 0 to 1: how much of a name must be the same for it to be meant."""
 
@@ -124,12 +126,11 @@ class NotSound(HostError):
 
     code = "not-sound"
 
-    def __init__(self, name: str, fault: str, count: int) -> None:
-        more = f" (and {count - 1} more)" if count > 1 else ""
-        super().__init__(
-            f"{name}: it isn't sound: {fault}{more}", hint="`waypost verify` lists what is wrong; nothing was written"
-        )
-        self.name, self.fault, self.count = name, fault, count
+    def __init__(self, name: str, faults: tuple[str, ...], *, hint: str) -> None:
+        shown = "".join(f"\n    {fault}" for fault in faults[:_FAULTS])
+        more = f"\n    and {len(faults) - _FAULTS} more" if len(faults) > _FAULTS else ""
+        super().__init__(f"{name}: it isn't sound:{shown}{more}", hint=hint)
+        self.name, self.faults = name, faults
 
 
 class NoGit(HostError):
@@ -147,7 +148,8 @@ class GitFailed(HostError):
     code = "git"
 
     def __init__(self, verb: str, words: str) -> None:
-        super().__init__(
-            f"git {verb} failed: {words or 'it said nothing'}", hint="see to what git says; nothing was changed here"
-        )
+        another = "copy the folder as a user of yours (cp -r), and name the copy: git reads nobody else's"
+        mend = another if "dubious ownership" in words else "see to what git says"
+        said = words.partition("To add an exception")[0].strip() or "it said nothing"
+        super().__init__(f"git {verb} failed: {said}", hint=f"{mend}; nothing was changed here")
         self.words = words

@@ -135,7 +135,7 @@ def check(data: DataDir, key: PublicKey, *, isolation: str = "") -> Verified:
 def check_one(repository: Path, key: PublicKey | None, receipt: Receipt | None = None) -> Verified:
     """Verify one repository, or a clone of one. Raises NotARepository."""
     expected = () if receipt is None else (by_receipt(receipt),)
-    return Verified(isolation="", deployments=(_checked(repository, key, expected),))
+    return Verified(isolation=None, deployments=(_checked(repository, key, expected),))
 
 
 def receipt_for(data: DataDir, name: str, at: str) -> Receipt:

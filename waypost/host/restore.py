@@ -97,7 +97,7 @@ def restore(
             fetch(found.repository, str(aside / "bundle") if file is not None else source or "")
             if (size := largest(found.repository)) > _LARGEST:
                 raise BadBackup(source or str(file), f"an object of {size} bytes is in it: none of ours is so large")
-            return _install(data, found, key, writer)
+            return _install(data, found, source or str(file), key, writer)
 
 
 def _unpacked(file: Path, aside: Path) -> _Source:
@@ -128,10 +128,10 @@ def _unpacked(file: Path, aside: Path) -> _Source:
     return _Source(aside / "repo.git", manifest, (by_receipt(receipt),), tuple(mails), files)
 
 
-def _install(data: DataDir, found: _Source, key: PublicKey | None, disk: Disk) -> Restored:
+def _install(data: DataDir, found: _Source, said: str, key: PublicKey | None, disk: Disk) -> Restored:
     report = verify(found.repository, key, found.expected)
     if not report.sound:
-        raise NotSound(str(found.repository), str(report.faults[0]), len(report.faults))
+        raise NotSound(said, tuple(map(str, report.faults)), hint="nothing was restored")
     known = _known(found, report)
     name = deployment(known.deployment)
     _refuse_taken(data, name, known.address)
