@@ -9,41 +9,31 @@ from typing import assert_never
 
 import pykka
 
-from actors.draining import Close, Doze, Quiesce, Weigh
 from actors.logic.supervisor import advance
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_effects import (
     Announce,
     Attend,
     AttendAll,
-    Calm,
-    CloseIntake,
     Dismiss,
     Effect,
-    EndChild,
     Enlist,
     EnlistOutsiders,
-    GiveChild,
-    Gone,
     Hire,
     Introduce,
-    LaunchChild,
-    MayDoze,
     OpenRepository,
     Pass,
+    TellChild,
+    TellDispatch,
     Up,
-    WeighChild,
 )
 from actors.logic.supervisor_states import WHOLE, Idle, State
 from actors.messages import (
     Crew,
     DeploymentSpec,
-    GenerationDown,
     GenerationUp,
-    Launch,
     Peers,
     Role,
-    Send,
     StateChanged,
     SupervisorMessage,
     WakeAt,
@@ -103,25 +93,13 @@ class SupervisorActor(Shell):
             case EnlistOutsiders():
                 for subscriber in self._subscribers:
                     tell(self._hired[Role.SUBSTRATE], Subscribe(subscriber))
-            case LaunchChild():
-                tell(self._hired[Role.CHILD], Launch())
-            case EndChild():
+            case TellChild():
                 tell(self._hired[Role.CHILD], effect.message)
+            case TellDispatch():
+                tell(self._hired[Role.DISPATCH], effect.message)
             case Up():
                 up = GenerationUp(effect.generation, self._hired[Role.CHILD], effect.broken, effect.closed)
                 tell(self._hired[Role.DISPATCH], up)
-            case Gone():
-                tell(self._hired[Role.DISPATCH], GenerationDown(effect.generation, effect.unexpected, effect.reason))
-            case Calm():
-                tell(self._hired[Role.DISPATCH], Quiesce(effect.generation))
-            case MayDoze():
-                tell(self._hired[Role.DISPATCH], Doze(effect.generation))
-            case CloseIntake():
-                tell(self._hired[Role.DISPATCH], Close(effect.generation))
-            case WeighChild():
-                tell(self._hired[Role.CHILD], Weigh())
-            case GiveChild():
-                tell(self._hired[Role.CHILD], Send(effect.payload))
             case Introduce():
                 tell(self._hired[Role.CHILD], self._peers())
             case Attend():

@@ -13,8 +13,19 @@ from actors.exits import ExitCounted
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_crashes import NONE, charge, excuse, loop, pause
-from actors.logic.supervisor_effects import Effect, EndChild, Gone, Hire, LaunchChild, Pass, Up
-from actors.messages import ChannelViolated, ChildExited, ChildReady, Role, Start, Terminate, WakeAt, Woken
+from actors.logic.supervisor_effects import Effect, Hire, Pass, TellChild, TellDispatch, Up
+from actors.messages import (
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    GenerationDown,
+    Launch,
+    Role,
+    Start,
+    Terminate,
+    WakeAt,
+    Woken,
+)
 from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, Refused, Withheld
 from waypost.acting import Next
 from waypost.model.ids import Generation
@@ -97,7 +108,7 @@ def starting(setup: Setup, state: st.Starting, message: Internal, now: Now) -> N
             return Next(st.Evicting(state.books, why, nobody))
         case Woken(state.deadline):
             why = f"not ready within {setup.limits.ready_deadline:g} s"
-            return Next(st.Evicting(state.books, why, nobody), (EndChild(Terminate(why)),))
+            return Next(st.Evicting(state.books, why, nobody), (TellChild(Terminate(why)),))
         case _:
             return Next(state)
 
@@ -108,10 +119,12 @@ def running(setup: Setup, state: st.Running, message: Internal, now: Now) -> Nex
     match message:
         case ChildExited(of, reason) if of == generation:
             following = _exited(setup, state.books, str(reason), reason, None, now)
-            gone = Gone(generation, unexpected=reason.blame == "child", reason=str(reason))
+            gone = TellDispatch(GenerationDown(generation, unexpected=reason.blame == "child", reason=str(reason)))
             return Next(following.state, (gone, *following.effects))
         case ChannelViolated(of, why) if of == generation:
-            return Next(st.Evicting(state.books, why), (Gone(generation, unexpected=True, reason=why),))
+            return Next(
+                st.Evicting(state.books, why), (TellDispatch(GenerationDown(generation, unexpected=True, reason=why)),)
+            )
         case _:
             return Next(state)
 
@@ -213,7 +226,7 @@ def _begin(books: Books) -> Pass:
 def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> tuple[st.Starting, tuple[Effect, ...]]:
     books = replace(books, last=books.last + 1, raised=books.incarnation, generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-    return st.Starting(books, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake)
+    return st.Starting(books, books.last), (Hire(Role.CHILD, generation), TellChild(Launch()), wake)
 
 
 def _readied(books: Books, now: Now) -> Books:
@@ -225,7 +238,7 @@ def _greeted(setup: Setup, books: Books, hello: ChildReady, now: Now) -> Next[st
     if hello.error or hello.code == setup.spec.code:
         return Next(st.Running(books, hello.pid, now.mono, hello.error), (Up(books.generation, hello.error),))
     why = "its folder of code isn't what was deployed, and couldn't be made anew; start the host again"
-    return Next(st.Dismissing(books, "code-changed", why), (EndChild(Terminate("its code was changed")),))
+    return Next(st.Dismissing(books, "code-changed", why), (TellChild(Terminate("its code was changed")),))
 
 
 def _not_raised(setup: Setup, books: Books, why: str, now: Now) -> Next[st.State]:

@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias, assert_never
 from actors.credentials import Deliver, DeliverCredentials, DeliverSources
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Asker, Books, Setup, Told, Unheard
-from actors.logic.supervisor_effects import Effect, GiveChild, Up
+from actors.logic.supervisor_effects import Effect, TellChild, Up
 from actors.logic.supervisor_sleep import Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_words import describe
-from actors.messages import Role
+from actors.messages import Role, Send
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from substrate.messages import Done, Outcome, Refused, Result
 from waypost.acting import Next, Reply, Tell
@@ -38,7 +38,7 @@ def delivered(setup: Setup, state: st.State, what: Deliver, token: int | None = 
         forgotten = replace(state, books=replace(state.books, credentials=None, sources=None))
         return Next(forgotten, _answer(asker, refused))
     after, payload = _kept(state.books, what)
-    effects: tuple[Effect, ...] = (GiveChild(payload),) if reach == "now" else ()
+    effects: tuple[Effect, ...] = (TellChild(Send(payload)),) if reach == "now" else ()
     done = Done(0, value=reach == "now")
     return Next(replace(state, books=after), (*effects, *_answer(asker, done)))
 
@@ -46,7 +46,7 @@ def delivered(setup: Setup, state: st.State, what: Deliver, token: int | None = 
 def provided(following: Next[st.State]) -> Next[st.State]:
     """What follows, with all that was delivered given to a child that has just come up, before anything else is."""
     books = following.state.books
-    kept = tuple(GiveChild(each) for each in (books.sources, books.credentials) if each is not None)
+    kept = tuple(TellChild(Send(each)) for each in (books.sources, books.credentials) if each is not None)
     if not kept or not any(isinstance(effect, Up) for effect in following.effects):
         return following
     first = next(n for n, effect in enumerate(following.effects) if isinstance(effect, Up))

@@ -9,15 +9,15 @@ then or has been kept: it is opened again. No child that was let go counts as a 
 
 from dataclasses import replace
 
-from actors.draining import ChildWeighed, RecycleRequested, Rested, StillExecuting
+from actors.draining import ChildWeighed, Doze, RecycleRequested, Rested, StillExecuting
 from actors.logic.supervisor_books import Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_crashes import NONE
-from actors.logic.supervisor_effects import Effect, EndChild, Gone, MayDoze, Pass
+from actors.logic.supervisor_effects import Effect, Pass, TellChild, TellDispatch
 from actors.logic.supervisor_ending import wind
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dozing, LettingGo
 from actors.logic.supervisor_states import UNSUPERVISED, Again, Running, State
-from actors.messages import ChannelViolated, ChildExited, Role, Terminate, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, GenerationDown, Role, Terminate, WakeAt, Woken
 from substrate.messages import Done, Outcome, ReadRest, ReadSealed, Rest
 from waypost.acting import Next
 from waypost.model.times import Now
@@ -60,7 +60,7 @@ def looked(setup: Setup, state: Running, message: Internal, now: Now) -> Next[St
                 return _later(state, due)
             if not _soon(setup, rest.deadline, now):
                 dozing = Dozing(state.books, state.pid, state.since)
-                return Next(dozing, (MayDoze(state.books.generation),))
+                return Next(dozing, (TellDispatch(Doze(state.books.generation)),))
         case _:
             pass  # there is something to do, or it couldn't say
     return _later(state, now.mono + _patience(setup, state, now))
@@ -79,8 +79,8 @@ def dozing(
             return Next(Running(state.books, state.pid, state.since))
         case Rested(of, int() as position) if of == generation:
             books = replace(state.books, last=state.books.last + 1)
-            gone = Gone(generation, unexpected=False)
-            end = EndChild(Terminate("there is nothing to do: the deployment goes to sleep"))
+            gone = TellDispatch(GenerationDown(generation, unexpected=False))
+            end = TellChild(Terminate("there is nothing to do: the deployment goes to sleep"))
             return Next(LettingGo(books, position), (gone, Pass(books.last, ReadSealed()), end))
         case ChildExited() | ChannelViolated():
             kept = Running(state.books, state.pid, state.since)

@@ -8,14 +8,14 @@ answered, whatever comes. Whether an operator wants it is in the repository: ``s
 from dataclasses import replace
 from typing import assert_never
 
-from actors.draining import StillExecuting
+from actors.draining import Quiesce, StillExecuting
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Books, Goal, Leaving, Renewing, Resting, Setup
 from actors.logic.supervisor_child import Internal, counting, leaving, running
-from actors.logic.supervisor_effects import Calm, Effect, Gone, Pass
+from actors.logic.supervisor_effects import Effect, Pass, TellDispatch
 from actors.logic.supervisor_ending import stop, wind
 from actors.logic.supervisor_recycling import supersede
-from actors.messages import ChannelViolated, ChildExited, Role, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, GenerationDown, Role, WakeAt, Woken
 from substrate.messages import Done, HoldDeployment, Outcome, Refused, Withheld
 from waypost.acting import Next
 from waypost.model.times import Now
@@ -32,7 +32,10 @@ def drain(state: st.Running | st.Draining, goal: Goal, patience: float | None, n
         effects = (WakeAt(Woken(limit), mono=now.mono + patience),)
     if isinstance(state, st.Draining):
         return Next(replace(state, books=books, goal=goal, limit=limit, over=over), effects)
-    return Next(st.Draining(books, state.pid, state.since, goal, limit, over=over), (Calm(books.generation), *effects))
+    return Next(
+        st.Draining(books, state.pid, state.since, goal, limit, over=over),
+        (TellDispatch(Quiesce(books.generation)), *effects),
+    )
 
 
 def leave(setup: Setup, state: st.State, askers: tuple[int, ...], patience: float, now: Now) -> Next[st.State]:
@@ -124,7 +127,7 @@ def answerable(setup: Setup, before: st.State, following: Next[st.State], now: N
 
 
 def _drained(setup: Setup, state: st.Draining, now: Now) -> Next[st.State]:
-    gone = Gone(state.books.generation, unexpected=False)
+    gone = TellDispatch(GenerationDown(state.books.generation, unexpected=False))
     match state.goal:
         case Renewing():
             return supersede(state.books, state.goal, (gone,))

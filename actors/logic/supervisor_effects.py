@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors.describing import Description
-from actors.messages import Role, Terminate, WakeAt, WatchRun
-from ipc.deliveries import CredentialsUpdated, SourcesUpdated
+from actors.draining import Close, Doze, Quiesce, Weigh
+from actors.messages import GenerationDown, Launch, Role, Send, Terminate, WakeAt, WatchRun
 from substrate.messages import Operation, Question
 from waypost.acting import Halt, Reply, Tell
 from waypost.model.ids import Generation
@@ -57,66 +57,26 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchChild:
-    """Let the child begin."""
+class TellChild:
+    """Send this to the child's actor."""
+
+    message: Launch | Terminate | Send | Weigh
 
 
 @dataclass(frozen=True, slots=True)
-class EndChild:
-    """Have the child leave, down the ladder."""
+class TellDispatch:
+    """Send this to dispatch."""
 
-    message: Terminate
+    message: GenerationDown | Quiesce | Close | Doze
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """Tell dispatch that the child is ready."""
+    """Tell dispatch that the child is ready: ``GenerationUp``, with the child's ref, which only the shell has."""
 
     generation: Generation
     broken: str = ""
     closed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CloseIntake:
-    """Tell dispatch that no run is to begin any more."""
-
-    generation: Generation
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """Tell dispatch that the child is no longer to be relied on."""
-
-    generation: Generation
-    unexpected: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Calm:
-    """Tell dispatch to begin nothing more and to say who still executes."""
-
-    generation: Generation
-
-
-@dataclass(frozen=True, slots=True)
-class MayDoze:
-    """Ask dispatch whether all is at rest; then it begins nothing more."""
-
-    generation: Generation
-
-
-@dataclass(frozen=True, slots=True)
-class WeighChild:
-    """Have the child's memory told."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveChild:
-    """Send the child what was delivered for it."""
-
-    payload: CredentialsUpdated | SourcesUpdated
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +110,9 @@ Effect: TypeAlias = (
     | EnlistOutsiders
     | OpenRepository
     | Pass
-    | LaunchChild
-    | EndChild
+    | TellChild
+    | TellDispatch
     | Up
-    | Gone
-    | Calm
-    | MayDoze
-    | CloseIntake
-    | WeighChild
-    | GiveChild
     | Introduce
     | Attend
     | AttendAll

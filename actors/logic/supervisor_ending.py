@@ -14,16 +14,16 @@ from actors.logic.supervisor_effects import (
     AttendAll,
     Dismiss,
     Effect,
-    EndChild,
     Enlist,
-    Gone,
     Hire,
     Introduce,
     OpenRepository,
     Pass,
+    TellChild,
+    TellDispatch,
 )
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing
-from actors.messages import Role, Terminate, WakeAt, Woken
+from actors.messages import GenerationDown, Role, Terminate, WakeAt, Woken
 from substrate.errors import TOO_MANY_FILES
 from substrate.messages import Outcome, ReadRest, Withheld
 from waypost.acting import ActorEnded, Next, Reply, Tell
@@ -59,7 +59,7 @@ def stop(setup: Setup, state: st.State, askers: tuple[int, ...], now: Now) -> Ne
         case st.Opening() | Auditing():
             before: tuple[Effect, ...] = withhold(forwards(state.early), stopped)
         case st.Running() | st.Draining() | st.Retiring() | Dozing():
-            before = (Gone(state.books.generation, unexpected=False),)
+            before = (TellDispatch(GenerationDown(state.books.generation, unexpected=False)),)
         case _:
             before = ()
     return wind(setup, state.books, _youngest_first(state), st.Over(askers), now, before=before)
@@ -99,7 +99,7 @@ def wind(
         return Next(following.state, (*before, *following.effects))
     books = replace(books, last=books.last + 1)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.stop_deadline)
-    ask = EndChild(Terminate(_farewell(then))) if left[0] is Role.CHILD else Dismiss(left[0])
+    ask = TellChild(Terminate(_farewell(then))) if left[0] is Role.CHILD else Dismiss(left[0])
     return Next(st.Ending(books, left, then, books.last), (*before, ask, wake))
 
 

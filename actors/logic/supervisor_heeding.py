@@ -6,10 +6,11 @@ asked, which child was there, or which host. Where nothing executes, a deploymen
 
 from dataclasses import replace
 
+from actors.draining import Close
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Renewing, Resting, Setup
 from actors.logic.supervisor_draining import drain, shelve
-from actors.logic.supervisor_effects import CloseIntake, Effect, Up
+from actors.logic.supervisor_effects import Effect, TellDispatch, Up
 from actors.logic.supervisor_retiring import retire
 from waypost.acting import Next
 from waypost.model.times import Now
@@ -59,7 +60,7 @@ def _closed(following: Next[st.State]) -> Next[st.State]:
     """Dispatch is to begin no run: said with the child, where that comes up in this very moment."""
     generation = following.state.books.generation
     if not any(isinstance(each, Up) for each in following.effects):
-        return Next(following.state, (*following.effects, CloseIntake(generation)))
+        return Next(following.state, (*following.effects, TellDispatch(Close(generation))))
     effects = (replace(each, closed=True) if isinstance(each, Up) else each for each in following.effects)
     return Next(following.state, tuple(effects))
 

@@ -8,13 +8,13 @@ process and no other try: the deployment is stopped, and says why. Pure.
 from dataclasses import replace
 
 from actors.describing import Exited
-from actors.draining import ChildWeighed, Renewed
+from actors.draining import ChildWeighed, Renewed, Weigh
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Books, Renewing, Setup
 from actors.logic.supervisor_child import Internal
-from actors.logic.supervisor_effects import Effect, EndChild, Hire, LaunchChild, Pass, Up, WeighChild
+from actors.logic.supervisor_effects import Effect, Hire, Pass, TellChild, Up
 from actors.logic.supervisor_ending import wind
-from actors.messages import ChannelViolated, ChildExited, ChildReady, Role, Terminate, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Launch, Role, Terminate, WakeAt, Woken
 from substrate.messages import BeginGeneration, Done, Outcome, Refused, Withheld
 from waypost.acting import Next
 from waypost.model.ids import Generation
@@ -33,7 +33,7 @@ def superseding(setup: Setup, state: st.Superseding | st.Bereft, message: Intern
         case Outcome(state.raised, Done(value=generation)):
             if isinstance(state, st.Bereft):
                 return _launch(setup, state.books, state.goal, generation, now)
-            end = EndChild(Terminate(f"a fresh process follows: {state.goal.reason}"))
+            end = TellChild(Terminate(f"a fresh process follows: {state.goal.reason}"))
             return Next(st.Replacing(state.books, state.goal, generation), (end,))
         case Outcome(state.raised, Refused(why=why) | Withheld(reason=why)):
             crew = st.UNSUPERVISED if isinstance(state, st.Bereft) else st.WHOLE
@@ -104,7 +104,7 @@ def looked_at(setup: Setup, state: st.Running, now: Now) -> str | Next[st.State]
     if limits.recycle_grants and age >= limits.recycle_grants:
         return f"grants-staleness: it was given its grants {age:.0f} s ago, of {limits.recycle_grants:g}"
     following = watched(setup, state, now)
-    weigh = (WeighChild(),) if limits.recycle_memory else ()
+    weigh = (TellChild(Weigh()),) if limits.recycle_memory else ()
     return Next(following.state, (*weigh, *following.effects))
 
 
@@ -117,7 +117,7 @@ def too_heavy(setup: Setup, weighed: ChildWeighed) -> str:
 def _launch(setup: Setup, books: Books, goal: Renewing, generation: Generation, now: Now) -> Next[st.State]:
     books = replace(books, last=books.last + 1, generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
-    return Next(st.Succeeding(books, goal, books.last), (Hire(Role.CHILD, generation), LaunchChild(), wake))
+    return Next(st.Succeeding(books, goal, books.last), (Hire(Role.CHILD, generation), TellChild(Launch()), wake))
 
 
 def _failed(setup: Setup, books: Books, why: str, crew: tuple[Role, ...], now: Now) -> Next[st.State]:

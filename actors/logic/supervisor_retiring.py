@@ -13,8 +13,8 @@ from actors.logic.executing import named
 from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_child import Internal, running, settled
 from actors.logic.supervisor_draining import shelve
-from actors.logic.supervisor_effects import Effect, Gone, Pass
-from actors.messages import ChannelViolated, ChildExited, WakeAt, Woken
+from actors.logic.supervisor_effects import Effect, Pass, TellDispatch
+from actors.messages import ChannelViolated, ChildExited, GenerationDown, WakeAt, Woken
 from substrate.messages import Cancel, Done, LiveRuns, Outcome, ReadLive, Refused, Withheld
 from waypost.acting import Next
 from waypost.model.ids import RunId
@@ -59,7 +59,7 @@ def _later(setup: Setup, state: st.Retiring, now: Now, before: tuple[Effect, ...
 def _left(setup: Setup, state: st.Retiring, left: LiveRuns, now: Now) -> Next[st.State]:
     books = state.books
     if not left.driven and not left.resting:
-        return shelve(books, st.WHOLE, (Gone(books.generation, unexpected=False),))
+        return shelve(books, st.WHOLE, (TellDispatch(GenerationDown(books.generation, unexpected=False)),))
     short = tuple(run.ledger.run for run in left.driven if _may_be_cut(setup, run))
     spent = state.spent + (0.0 if state.counted is None else now.mono - state.counted)
     over = short if spent >= setup.limits.drain_end else ()

@@ -6,17 +6,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.describing import ExitReason
-from actors.draining import Depart, Executing, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
+from actors.draining import (
+    Close,
+    Depart,
+    Doze,
+    Executing,
+    GiveWay,
+    Quiesce,
+    Recycle,
+    RecycleRequested,
+    Rested,
+    StillExecuting,
+)
 from actors.exits import ExitCounted
 from actors.logic.child_process import KILL
 from actors.logic.child_states import Gone, Killed, Spawn, ToParent
 from actors.logic.supervisor_books import Setup
-from actors.logic.supervisor_effects import Calm, CloseIntake, EndChild, Hire, LaunchChild, MayDoze, Pass, Up
-from actors.logic.supervisor_effects import Gone as GoneFrom
+from actors.logic.supervisor_effects import Hire, Pass, TellChild, TellDispatch, Up
 from actors.logic.supervisor_sleep import Auditing, Dormant
 from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
 from actors.logic.supervisor_words import describe
-from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Start, Stop, WakeAt
+from actors.messages import (
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    Forward,
+    GenerationDown,
+    Launch,
+    Role,
+    Start,
+    Stop,
+    Terminate,
+    WakeAt,
+)
 from substrate.messages import (
     BeginGeneration,
     Done,
@@ -142,7 +164,7 @@ class World:
             case Hire():
                 assert effect.role not in {*self.present, *self.given_up}, "two of one role at once"
                 self.present[effect.role] = effect.incarnation
-            case LaunchChild():
+            case TellChild(Launch()):
                 assert self.latch is None, "a child under a latch"
                 assert not self.held, "a child of a deployment that is held"
                 assert self.process is None, "two children at once"
@@ -151,7 +173,7 @@ class World:
             case Pass(correlation, what):
                 assert Role.SUBSTRATE in self.present
                 self.questions.append((correlation, what))
-            case CloseIntake(generation):
+            case TellDispatch(Close(generation)):
                 assert self.process == generation
                 self.shut = generation
             case Up(generation):
@@ -160,23 +182,23 @@ class World:
                 assert self.drain is None or effect.closed, "a child is given runs, and all is to rest"
                 self.shut = generation if effect.closed else self.shut
                 self.ups.append(generation)
-            case MayDoze(generation):
+            case TellDispatch(Doze(generation)):
                 assert self.process == generation
                 self.judging = generation
-            case Calm(generation):
+            case TellDispatch(Quiesce(generation)):
                 assert self.process == generation
                 assert self.calm != generation, "dispatch is told twice"
                 self.calm = generation
             case Reply(token) if token in RANGE:
                 self.begun.append(token)
-            case GoneFrom(generation, unexpected):
+            case TellDispatch(GenerationDown(generation, unexpected)):
                 if unexpected:
                     self.unsure.append(ExitCounted(generation=generation, runs=()))
             case WakeAt():
                 self.wakes.append(effect)
             case Reply():
                 self.answered.append(effect.token)
-            case EndChild():
+            case TellChild(Terminate()):
                 assert Role.CHILD in self.present
                 self.parting = self.process
             case _ if type(effect).__name__ == "OpenRepository":

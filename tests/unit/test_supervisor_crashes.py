@@ -9,7 +9,7 @@ from actors.describing import ExitReason
 from actors.exits import ExitCounted
 from actors.logic.supervisor_books import Early, Setup
 from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
-from actors.logic.supervisor_effects import Announce, Gone, Hire, LaunchChild, Pass, Up
+from actors.logic.supervisor_effects import Announce, Hire, Pass, TellChild, TellDispatch, Up
 from actors.logic.supervisor_states import (
     BackingOff,
     Counting,
@@ -23,7 +23,17 @@ from actors.logic.supervisor_states import (
     Starting,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, WakeAt, Woken
+from actors.messages import (
+    ChannelViolated,
+    ChildExited,
+    ChildReady,
+    Forward,
+    GenerationDown,
+    Launch,
+    Role,
+    WakeAt,
+    Woken,
+)
 from substrate.messages import (
     BeginGeneration,
     Done,
@@ -172,7 +182,9 @@ def test_an_exit_is_counted_before_anything_follows() -> None:
     """A host that is killed meanwhile finds it in the logs of the runs that were driven."""
     following = step(RUNNING, DIED)
     assert isinstance(following.state, Counting)
-    assert without_news(following) == (Gone(Generation(3), unexpected=True, reason="ended by SIGKILL"),)
+    assert without_news(following) == (
+        TellDispatch(GenerationDown(Generation(3), unexpected=True, reason="ended by SIGKILL")),
+    )
     assert step(following.state, ExitCounted(generation=Generation(2), runs=())) == Next(following.state)
     assert isinstance(step(following.state, COUNTED).state, BackingOff)
 
@@ -206,7 +218,7 @@ def test_a_generation_begins_in_the_pause_and_its_child_after_it() -> None:
     assert isinstance(over.state, Starting)
     assert over.state.books.generation == Generation(4)
     assert over.state.books.renewed is not None
-    assert without_news(over)[:2] == (Hire(Role.CHILD, 4), LaunchChild())
+    assert without_news(over)[:2] == (Hire(Role.CHILD, 4), TellChild(Launch()))
 
 
 def test_a_pause_that_is_over_before_the_generation_is_durable_waits_for_that_alone() -> None:
@@ -216,7 +228,7 @@ def test_a_pause_that_is_over_before_the_generation_is_durable_waits_for_that_al
     assert isinstance(over.state, Raising)
     assert without_news(over) == ()
     launched = step(over.state, Outcome(pause_.raised or 0, Done(1, Generation(4))))
-    assert without_news(launched)[:2] == (Hire(Role.CHILD, 4), LaunchChild())
+    assert without_news(launched)[:2] == (Hire(Role.CHILD, 4), TellChild(Launch()))
 
 
 @pytest.mark.parametrize("answer", [Withheld("no space"), Refused("x", "no")])
@@ -252,7 +264,7 @@ def prepared() -> Preparing:
     assert step(state, Woken(state.launch)).state == state, "no child before its generation"
     state = step(state, Outcome(state.raised, Done(1, Generation(4)))).state
     following = step(state, Woken(state.launch), now=Now(1_000_000, 95.8))
-    assert without_news(following)[:2] == (Hire(Role.CHILD, 4), LaunchChild())
+    assert without_news(following)[:2] == (Hire(Role.CHILD, 4), TellChild(Launch()))
     assert isinstance(following.state, Preparing)
     return following.state
 
@@ -307,7 +319,9 @@ def test_what_the_host_did_charges_nobody() -> None:
     exited = ChildExited(Generation(3), ExitReason(blame="host", signal="SIGKILL", failure="the disk is full"))
     following = step(replace(RUNNING, books=BRINK.books), exited)
     assert isinstance(following.state, BackingOff)
-    assert following.effects[0] == Gone(Generation(3), unexpected=False, reason="the disk is full")
+    assert following.effects[0] == TellDispatch(
+        GenerationDown(Generation(3), unexpected=False, reason="the disk is full")
+    )
     assert len(following.state.books.crashes.ages) == 2
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from actors.credentials import DeliverCredentials, DeliverSources
-from actors.logic.supervisor_effects import GiveChild, Up
+from actors.logic.supervisor_effects import TellChild, Up
 from actors.logic.supervisor_states import Running, State
+from actors.messages import Send
 from ipc.deliveries import CredentialsUpdated
 from substrate.messages import Done, Outcome, Refused
 from waypost.acting import Asked, Reply, Tell
@@ -33,7 +34,7 @@ NEWER = CredentialsUpdated(serial=2, bindings={}, materials={})
 def test_a_running_child_is_given_them_at_once_and_the_next_one_too() -> None:
     """A value that was rotated while a step runs is there when it asks again."""
     following = step(RUNNING, Asked(6, DeliverCredentials(CREDENTIALS)))
-    assert following.effects == (GiveChild(CREDENTIALS), Reply(6, Done(0, value=True)))
+    assert following.effects == (TellChild(Send(CREDENTIALS)), Reply(6, Done(0, value=True)))
     assert following.state.books.credentials == CREDENTIALS
 
 
@@ -46,14 +47,14 @@ def test_a_child_that_comes_up_has_all_that_was_delivered_before_dispatch_hears_
         state = following.state
     following = step(state, MESSAGES["ready"])
     assert isinstance(following.state, Running)
-    given = [effect for effect in following.effects if isinstance(effect, GiveChild | Up)]
-    assert given == [GiveChild(SOURCES), GiveChild(NEWER), Up(Generation(3))]
+    given = [effect for effect in following.effects if isinstance(effect, TellChild | Up)]
+    assert given == [TellChild(Send(SOURCES)), TellChild(Send(NEWER)), Up(Generation(3))]
 
 
 def test_where_nothing_was_delivered_a_child_is_given_nothing() -> None:
     """Most deployments have no secrets."""
     effects = step(STARTING, MESSAGES["ready"]).effects
-    assert not [effect for effect in effects if isinstance(effect, GiveChild)]
+    assert not [effect for effect in effects if isinstance(effect, TellChild)]
 
 
 def test_between_two_children_they_are_kept() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from actors.describing import ExitReason
-from actors.draining import Depart, GiveWay, Recycle, Rested
+from actors.draining import Depart, Doze, GiveWay, Recycle, Rested
 from actors.logic.supervisor_crashes import Crashes
 from actors.logic.supervisor_dozing import NAP, PRESSED, SELDOM
-from actors.logic.supervisor_effects import Dismiss, EndChild, MayDoze, OpenRepository, Pass
+from actors.logic.supervisor_effects import Dismiss, OpenRepository, Pass, TellChild, TellDispatch
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
 from actors.logic.supervisor_words import describe
@@ -87,7 +87,7 @@ def test_where_nothing_is_to_be_done_dispatch_is_asked() -> None:
     """It alone knows the mail."""
     dozing = rest(LOOKING)
     assert isinstance(dozing.state, Dozing)
-    assert MayDoze(Generation(3)) in dozing.effects
+    assert TellDispatch(Doze(Generation(3))) in dozing.effects
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_whole_way_down_is_in_order() -> None:
     """Seal, leave, wait for the exit; then everybody who could write; then ask; then the repository itself."""
     going = told(DOZING, Rested(Generation(3), 5))
     assert isinstance(going.state, LettingGo)
-    assert [type(each) for each in going.effects[:3]] == [type(going.effects[0]), Pass, EndChild]
+    assert [type(each) for each in going.effects[:3]] == [type(going.effects[0]), Pass, TellChild]
     assert isinstance(going.effects[1], Pass)
     assert going.effects[1].what == ReadSealed()
     now = told(going.state, ChildExited(Generation(3), ExitReason(signal="SIGKILL")))

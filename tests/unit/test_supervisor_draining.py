@@ -6,20 +6,17 @@ from typing import Any
 import pytest
 
 from actors.describing import ExitReason
-from actors.draining import ChildWeighed, Recycle, RecycleRequested, Renewed, StillExecuting
+from actors.draining import ChildWeighed, Quiesce, Recycle, RecycleRequested, Renewed, StillExecuting, Weigh
 from actors.logic.supervisor_books import Leaving, Renewing, Resting
 from actors.logic.supervisor_effects import (
     Announce,
-    Calm,
     Dismiss,
-    EndChild,
-    Gone,
     Hire,
-    LaunchChild,
     OpenRepository,
     Pass,
+    TellChild,
+    TellDispatch,
     Up,
-    WeighChild,
 )
 from actors.logic.supervisor_states import (
     Again,
@@ -48,6 +45,8 @@ from actors.messages import (
     ChildExited,
     ChildReady,
     Forward,
+    GenerationDown,
+    Launch,
     Role,
     Stop,
     Terminate,
@@ -115,7 +114,7 @@ def test_a_recycle_begins_with_a_drain_that_has_a_limit() -> None:
     following = step(RUNNING, Asked(6, Recycle("leaks")))
     assert following.state == Draining(replace(BOOKS, last=11), 77, 90.0, RENEWING, 11)
     assert done(following) == (
-        Calm(Generation(3)),
+        TellDispatch(Quiesce(Generation(3))),
         WakeAt(Woken(11), mono=100.0 + LIMITS.drain),
         Reply(6, Done(0, Generation(3))),
     )
@@ -138,7 +137,10 @@ def test_a_drain_is_followed_by_the_end_of_the_generation_while_the_child_is_sti
     """What it still says is refused from that commit on, and claims are back before anybody could take them again."""
     following = step(DRAINING, over)
     assert following.state == Superseding(replace(BOOKS, last=11), RENEWING, 11)
-    assert done(following) == (Gone(Generation(3), unexpected=False), Pass(11, BeginGeneration(blame=False)))
+    assert done(following) == (
+        TellDispatch(GenerationDown(Generation(3), unexpected=False)),
+        Pass(11, BeginGeneration(blame=False)),
+    )
     assert describe(SETUP, following.state).state == "recycling"
 
 
@@ -146,11 +148,15 @@ def test_only_then_the_child_has_to_go_and_only_when_it_is_gone_the_next_one_com
     """Never two children at once."""
     begun = step(SUPERSEDING, Outcome(RAISED, Done(1, Generation(4))))
     assert begun.state == Replacing(BOOKS, RENEWING, Generation(4))
-    assert done(begun) == (EndChild(Terminate("a fresh process follows: leaks")),)
+    assert done(begun) == (TellChild(Terminate("a fresh process follows: leaks")),)
     gone = step(REPLACING, DIED)
     assert isinstance(gone.state, Succeeding)
     assert gone.state.books.generation == 4
-    assert done(gone) == (Hire(Role.CHILD, 4), LaunchChild(), WakeAt(Woken(11), mono=100.0 + LIMITS.ready_deadline))
+    assert done(gone) == (
+        Hire(Role.CHILD, 4),
+        TellChild(Launch()),
+        WakeAt(Woken(11), mono=100.0 + LIMITS.ready_deadline),
+    )
     late = step(gone.state, ended(Role.CHILD, failure=None, incarnation=3))
     assert late.state == gone.state, "the end of the old child's actor is no end of the new one's"
 
@@ -191,7 +197,7 @@ def test_a_recycle_that_fails_ends_stopped_with_the_reason_and_without_a_process
     failed = step(SUCCEEDING, message)
     assert isinstance(failed.state, Ending)
     assert failed.state.left[0] is first
-    assert any(isinstance(effect, EndChild | Dismiss) for effect in failed.effects)
+    assert any(isinstance(effect, TellChild | Dismiss) for effect in failed.effects)
     state: Any = failed.state
     for role in failed.state.left:
         incarnation = 3 if role is Role.CHILD else 1
@@ -297,7 +303,7 @@ def test_a_child_that_has_grown_is_replaced() -> None:
     setup = replace(SETUP, limits=Limits(idle=0.0, recycle_memory=1000))
     up = step(STARTING, ChildReady(Generation(3), 77, CODE, ""), setup=setup).state
     look = step(up, Woken(11), setup=setup)
-    assert WeighChild() in look.effects
+    assert TellChild(Weigh()) in look.effects
     assert WakeAt(Woken(12), mono=100.0 + LIMITS.recycle_look) in look.effects
     assert isinstance(step(look.state, ChildWeighed(Generation(3), 1000), setup=setup).state, Running)
     heavy = step(look.state, ChildWeighed(Generation(3), 1001), setup=setup)
@@ -329,7 +335,7 @@ def test_a_patient_stop_drains_first_and_asks_again_for_nothing() -> None:
         following = step(DRAINING_TO_STOP, over)
         assert isinstance(following.state, Ending)
         assert following.state.then == Over((4,))
-        assert done(following)[0] == Gone(Generation(3), unexpected=False)
+        assert done(following)[0] == TellDispatch(GenerationDown(Generation(3), unexpected=False))
 
 
 def test_a_second_stop_is_at_once_and_answers_both() -> None:
@@ -345,7 +351,7 @@ def test_a_patient_stop_goes_before_whatever_is_under_way(state: Any) -> None:
     following = step(state, Asked(8, Stop(20.0)))
     assert isinstance(following.state, Draining)
     assert following.state.goal == Leaving((8,))
-    assert Calm(Generation(3)) not in following.effects, "dispatch drains already"
+    assert TellDispatch(Quiesce(Generation(3))) not in following.effects, "dispatch drains already"
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if not isinstance(state, Running | Draining | Retiring)])
@@ -367,8 +373,8 @@ def test_a_crash_while_it_drains_is_told_to_dispatch_as_one(state: Any) -> None:
     died = step(state, DIED)
     assert isinstance(died.state, Counting)
     assert died.state.goal == (state.goal if isinstance(state.goal, Leaving) else None)
-    gone = [effect for effect in died.effects if isinstance(effect, Gone)]
-    assert gone == [Gone(Generation(3), unexpected=True, reason="ended by SIGKILL")]
+    gone = [effect for effect in died.effects if isinstance(effect, TellDispatch)]
+    assert gone == [TellDispatch(GenerationDown(Generation(3), unexpected=True, reason="ended by SIGKILL"))]
     violated = step(state, ChannelViolated(Generation(3), "bad frame"))
     assert isinstance(violated.state, Evicting)
     assert violated.state.goal == died.state.goal

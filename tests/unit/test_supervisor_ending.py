@@ -7,17 +7,18 @@ import pytest
 from actors.logic.supervisor_books import Early
 from actors.logic.supervisor_effects import (
     AttendAll,
-    EndChild,
     Enlist,
-    Gone,
     Hire,
     Introduce,
+    TellDispatch,
 )
 from actors.logic.supervisor_states import Again, Down, Ending, Lost, Opening, Over, Stopped
 from actors.messages import (
     Forward,
+    GenerationDown,
     Role,
     Stop,
+    Terminate,
     Woken,
 )
 from substrate.messages import Done, Outcome, Withheld
@@ -166,8 +167,8 @@ def test_a_stop_works_in_every_state_and_is_answered_once_all_have_ended(state) 
 def test_a_stop_tells_dispatch_first_and_ends_youngest_first() -> None:
     """Runs stay live: the exit that follows is no crash and charges nobody."""
     following = step(RUNNING, Stop())
-    assert following.effects[0] == Gone(Generation(3), unexpected=False)
-    assert isinstance(following.effects[1], EndChild)
+    assert following.effects[0] == TellDispatch(GenerationDown(Generation(3), unexpected=False))
+    assert isinstance(following.effects[1].message, Terminate)
     assert following.state.left == YOUNGEST_FIRST
     assert step(following.state, DIED).state == following.state
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from actors.logic.supervisor_books import Early
-from actors.logic.supervisor_effects import Dismiss, Enlist, EnlistOutsiders, Hire, LaunchChild, OpenRepository, Pass
+from actors.logic.supervisor_effects import Dismiss, Enlist, EnlistOutsiders, Hire, OpenRepository, Pass, TellChild
 from actors.logic.supervisor_states import Again, Ending, Held, Lifting, Opening, Raising
 from actors.logic.supervisor_words import describe
 from actors.messages import Forward, Role
@@ -32,7 +32,7 @@ def test_a_held_repository_gets_nobody_who_could_let_anything_out() -> None:
     assert isinstance(after.state, Held)
     assert [effect.role for effect in after.effects if isinstance(effect, Hire)] == [Role.BROADCASTER]
     assert [effect.role for effect in after.effects if isinstance(effect, Enlist)] == [Role.BROADCASTER]
-    assert not any(isinstance(effect, EnlistOutsiders | LaunchChild | Pass) for effect in after.effects)
+    assert not any(isinstance(effect, EnlistOutsiders | TellChild | Pass) for effect in after.effects)
     assert describe(SETUP, after.state).state == "held"
 
 

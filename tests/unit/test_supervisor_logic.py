@@ -13,14 +13,13 @@ from actors.logic.supervisor_effects import (
     Attend,
     AttendAll,
     Dismiss,
-    EndChild,
     Enlist,
     EnlistOutsiders,
-    Gone,
     Hire,
-    LaunchChild,
     OpenRepository,
     Pass,
+    TellChild,
+    TellDispatch,
     Up,
 )
 from actors.logic.supervisor_forwards import EARLY
@@ -48,6 +47,8 @@ from actors.messages import (
     ChildReady,
     Describe,
     Forward,
+    GenerationDown,
+    Launch,
     Role,
     Start,
     Terminate,
@@ -125,7 +126,7 @@ def test_a_durable_generation_is_followed_by_its_child() -> None:
     assert following.state == Starting(replace(BOOKS, last=11, raised=1, generation=Generation(4), launched=100.0), 11)
     assert without_news(following) == (
         Hire(Role.CHILD, 4),
-        LaunchChild(),
+        TellChild(Launch()),
         WakeAt(Woken(11), mono=100.0 + LIMITS.ready_deadline),
     )
 
@@ -150,7 +151,7 @@ def test_a_child_of_other_code_is_dismissed_for_good() -> None:
     following = step(STARTING, ChildReady(Generation(3), 77, "e" * 64, ""))
     assert isinstance(following.state, Dismissing)
     assert "start the host again" in following.state.message
-    assert isinstance(following.effects[0], EndChild)
+    assert isinstance(following.effects[0].message, Terminate)
     after = step(following.state, DIED)
     assert isinstance(after.state, Unmanned)
     assert describe(SETUP, after.state).state == "down"
@@ -160,7 +161,7 @@ def test_a_child_that_is_not_ready_in_time_is_evicted() -> None:
     """A child that hangs while it starts may not hang the deployment."""
     following = step(STARTING, Woken(10))
     assert isinstance(following.state, Evicting)
-    assert without_news(following) == (EndChild(Terminate("not ready within 30 s")),)
+    assert without_news(following) == (TellChild(Terminate("not ready within 30 s")),)
 
 
 # --- the child goes ------------------------------------------------------------------------------------------------
@@ -169,7 +170,9 @@ def test_a_child_that_is_not_ready_in_time_is_evicted() -> None:
 def test_an_exit_is_told_to_dispatch_and_followed_by_a_back_off() -> None:
     """Exit code 0 is no success either: nobody asked the child to leave."""
     exited = step(RUNNING, ChildExited(Generation(3), ExitReason(status=0)))
-    assert without_news(exited) == (Gone(Generation(3), unexpected=True, reason="exit status 0"),)
+    assert without_news(exited) == (
+        TellDispatch(GenerationDown(Generation(3), unexpected=True, reason="exit status 0")),
+    )
     following = step(exited.state, COUNTED)
     assert isinstance(following.state, BackingOff)
     assert WakeAt(Woken(following.state.wake), mono=101.0) in following.effects
@@ -180,7 +183,7 @@ def test_an_exit_before_ready_says_nothing_to_dispatch() -> None:
     """No run was given to that child, so no run may be charged with its exit."""
     following = step(STARTING, DIED)
     assert isinstance(following.state, BackingOff)
-    assert not [effect for effect in following.effects if isinstance(effect, Gone)]
+    assert not [effect for effect in following.effects if isinstance(effect, TellDispatch)]
 
 
 def test_after_the_back_off_comes_a_new_generation() -> None:
@@ -194,7 +197,7 @@ def test_a_violation_takes_the_child_out_of_use_at_once() -> None:
     """Dispatch stops relying on it before the process is gone; the next child waits for its exit."""
     following = step(RUNNING, ChannelViolated(Generation(3), "frame 7: it isn't authentic"))
     why = "frame 7: it isn't authentic"
-    assert without_news(following) == (Gone(Generation(3), unexpected=True, reason=why),)
+    assert without_news(following) == (TellDispatch(GenerationDown(Generation(3), unexpected=True, reason=why)),)
     assert following.state == Evicting(BOOKS, why)
     one, other = step(step(following.state, DIED).state, COUNTED), step(step(following.state, COUNTED).state, DIED)
     assert one.state == other.state

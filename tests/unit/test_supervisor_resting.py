@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.draining import StillExecuting
+from actors.draining import Quiesce, StillExecuting
 from actors.logic.supervisor_books import Early, Renewing
-from actors.logic.supervisor_effects import Announce, Calm, EnlistOutsiders, Gone, Pass
+from actors.logic.supervisor_effects import Announce, EnlistOutsiders, Pass, TellDispatch
 from actors.logic.supervisor_states import (
     UNSUPERVISED,
     WHOLE,
@@ -21,7 +21,7 @@ from actors.logic.supervisor_states import (
     Shelving,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import Forward, Role, WakeAt, Woken
+from actors.messages import Forward, GenerationDown, Role, WakeAt, Woken
 from substrate.messages import (
     Done,
     DrainDeployment,
@@ -81,10 +81,10 @@ def test_an_operators_drain_has_no_limit_and_ends_held() -> None:
     assert isinstance(asked.state, Running), "nothing has begun that isn't durable"
     begun = step(asked.state, Outcome(11, Done(1, REST)))
     assert begun.state == Draining(replace(TO_REST, last=11), 77, 90.0, RESTING)
-    assert done(begun) == (Reply(6, Done(1, REST)), Calm(Generation(3)))
+    assert done(begun) == (Reply(6, Done(1, REST)), TellDispatch(Quiesce(Generation(3))))
     drained = step(DRAINING_TO_REST, NOBODY)
     assert drained.state == Shelving(replace(TO_REST, last=11), 11, WHOLE)
-    assert done(drained) == (Gone(Generation(3), unexpected=False), Pass(11, HoldDeployment()))
+    assert done(drained) == (TellDispatch(GenerationDown(Generation(3), unexpected=False)), Pass(11, HoldDeployment()))
     shelved = step(SHELVING, Outcome(RAISED, Done(1, None)))
     assert isinstance(shelved.state, Ending)
     assert isinstance(shelved.state.then, Again)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.draining import Close, Recycle
+from actors.draining import Close, Quiesce, Recycle
 from actors.logic.supervisor_books import Renewing
 from actors.logic.supervisor_crashes import NONE, Crashes
-from actors.logic.supervisor_effects import Announce, Calm, CloseIntake, Gone, Pass, Up
+from actors.logic.supervisor_effects import Announce, Pass, TellDispatch, Up
 from actors.logic.supervisor_states import (
     BackingOff,
     Counting,
@@ -22,7 +22,7 @@ from actors.logic.supervisor_states import (
     Shelving,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import ChildReady, Forward, Role, Stop, WakeAt, Woken
+from actors.messages import ChildReady, Forward, GenerationDown, Role, Stop, WakeAt, Woken
 from substrate.messages import (
     Cancel,
     Done,
@@ -88,7 +88,7 @@ def test_nothing_begins_any_more_and_it_is_asked_who_is_left() -> None:
     begun = step(asked.state, Outcome(11, Done(1, END)))
     assert isinstance(begun.state, Retiring)
     effects = [effect for effect in begun.effects if not isinstance(effect, Announce)]
-    assert effects == [Reply(6, Done(1, END)), CloseIntake(Generation(3)), Pass(12, ReadLive())]
+    assert effects == [Reply(6, Done(1, END)), TellDispatch(Close(Generation(3))), Pass(12, ReadLive())]
     assert describe(SETUP, begun.state).state == "draining"
 
 
@@ -106,7 +106,7 @@ def test_when_all_have_ended_it_rests() -> None:
     """By the same word as after any drain."""
     following = told(RETIRING, left(), 100.0)
     assert isinstance(following.state, Shelving)
-    assert Gone(Generation(3), unexpected=False) in following.effects
+    assert TellDispatch(GenerationDown(Generation(3), unexpected=False)) in following.effects
     assert Pass(11, HoldDeployment()) in following.effects
 
 
@@ -183,12 +183,15 @@ def test_an_operator_may_think_better_of_it() -> None:
     assert isinstance(following.state, Draining)
     assert isinstance(following.state.goal, Renewing)
     assert following.state.books.drain is None
-    assert Calm(Generation(3)) in following.effects
+    assert TellDispatch(Quiesce(Generation(3))) in following.effects
 
 
 @pytest.mark.parametrize(
     ("patience", "state", "first"),
-    [(0.0, Ending, Gone(Generation(3), unexpected=False)), (20.0, Draining, Calm(Generation(3)))],
+    [
+        (0.0, Ending, TellDispatch(GenerationDown(Generation(3), unexpected=False))),
+        (20.0, Draining, TellDispatch(Quiesce(Generation(3)))),
+    ],
 )
 def test_a_stop_goes_before_it(patience: float, state: type, first: Any) -> None:
     """The next start goes on with it: the repository says so."""
