@@ -12,12 +12,13 @@ from actors.credentials import Deliver, DeliverCredentials, DeliverSources
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Asker, Books, Setup, Told, Unheard
 from actors.logic.supervisor_effects import Effect, TellChild, Up
+from actors.logic.supervisor_ending import answer
 from actors.logic.supervisor_sleep import Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_words import describe
 from actors.messages import Role, Send
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
-from substrate.messages import Done, Outcome, Refused, Result
-from waypost.acting import Next, Reply, Tell
+from substrate.messages import Done, Refused
+from waypost.acting import Next
 
 Reach: TypeAlias = Literal["now", "later", "never"]
 
@@ -36,11 +37,11 @@ def delivered(setup: Setup, state: st.State, what: Deliver, token: int | None = 
         refused = Refused("no-child", why, "what holds then is delivered when it has a process again")
         # What was kept may have been taken back by then: nothing of it is for the child that comes after all.
         forgotten = replace(state, books=replace(state.books, credentials=None, sources=None))
-        return Next(forgotten, _answer(asker, refused))
+        return Next(forgotten, answer(asker, refused))
     after, payload = _kept(state.books, what)
     effects: tuple[Effect, ...] = (TellChild(Send(payload)),) if reach == "now" else ()
     done = Done(0, value=reach == "now")
-    return Next(replace(state, books=after), (*effects, *_answer(asker, done)))
+    return Next(replace(state, books=after), (*effects, *answer(asker, done)))
 
 
 def provided(following: Next[st.State]) -> Next[st.State]:
@@ -97,15 +98,3 @@ def _reach(state: st.State) -> Reach:
             return "later"
         case _:
             assert_never(state)
-
-
-def _answer(asker: Asker, result: Result) -> tuple[Effect, ...]:
-    match asker:
-        case int():
-            return (Reply(asker, result),)
-        case Told():
-            return (Tell(asker.reply_to, Outcome(asker.correlation, result)),)
-        case Unheard():
-            return ()
-        case _:
-            assert_never(asker)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.logic import supervisor_states as st
-from actors.logic.supervisor_books import Asker, Books, Early, Setup, Unheard
+from actors.logic.supervisor_books import Asker, Books, Early, Setup, Told, Unheard
 from actors.logic.supervisor_effects import (
     AttendAll,
     Dismiss,
@@ -25,7 +25,7 @@ from actors.logic.supervisor_effects import (
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing
 from actors.messages import GenerationDown, Role, Terminate, WakeAt, Woken
 from substrate.errors import TOO_MANY_FILES
-from substrate.messages import Outcome, ReadRest, Withheld
+from substrate.messages import Outcome, ReadRest, Result, Withheld
 from waypost.acting import ActorEnded, Next, Reply, Tell
 from waypost.model.times import Now
 
@@ -103,14 +103,22 @@ def wind(
     return Next(st.Ending(books, left, then, books.last), (*before, ask, wake))
 
 
+def answer(asker: Asker, result: Result) -> tuple[Effect, ...]:
+    """The answer to whoever wants one."""
+    match asker:
+        case int():
+            return (Reply(asker, result),)
+        case Told():
+            return (Tell(asker.reply_to, Outcome(asker.correlation, result)),)
+        case Unheard():
+            return ()
+        case _:
+            assert_never(asker)
+
+
 def withhold(askers: Iterable[Asker], reason: str) -> tuple[Effect, ...]:
     """Answers to operations that nobody can carry out now; whoever asked tries again later."""
-    result = Withheld(reason)
-    return tuple(
-        Reply(asker, result) if isinstance(asker, int) else Tell(asker.reply_to, Outcome(asker.correlation, result))
-        for asker in askers
-        if not isinstance(asker, Unheard)
-    )
+    return tuple(effect for asker in askers for effect in answer(asker, Withheld(reason)))
 
 
 def forwards(early: Iterable[Early]) -> tuple[Asker, ...]:

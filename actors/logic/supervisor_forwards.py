@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.logic import supervisor_states as st
-from actors.logic.supervisor_books import Asker, Books, Early, Setup, Told, Unheard
+from actors.logic.supervisor_books import Asker, Books, Early, Setup
 from actors.logic.supervisor_child import raise_child
 from actors.logic.supervisor_crashes import NONE
-from actors.logic.supervisor_effects import Effect, Pass
-from actors.logic.supervisor_ending import opening, wind, withhold
+from actors.logic.supervisor_effects import Pass
+from actors.logic.supervisor_ending import answer, opening, wind, withhold
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from substrate.messages import Done, Drain, GoesOn, Outcome, Refused, ResetDeployment, Result, ResumeDeployment
 from substrate.requests import READING
-from waypost.acting import Next, Reply, Tell
+from waypost.acting import Next
 from waypost.model.times import Now
 
 _ASLEEP = Refused("asleep", "nobody has its repository open: what is in it is read from the disk")
@@ -30,7 +30,7 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
     """Hand it on, in order; or keep it, or withhold it with the reason."""
     match state:
         case Dormant() | Auditing() | st.Ending(then=Audit() | Asleep()) if isinstance(forward.what, READING):
-            return Next(state, _answer(forward.asker, _ASLEEP))
+            return Next(state, answer(forward.asker, _ASLEEP))
         case Dormant():
             return opening(state.books, (forward,))
         case st.Idle() | st.Opening() | Auditing():
@@ -45,7 +45,7 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
             if state.books.drain is not None:  # it was drained before: that is what goes on, or is lifted
                 return opening(state.books, (forward,))
             following = opening(state.books, ())
-            return Next(following.state, (*_answer(forward.asker, Done(0, None)), *following.effects))
+            return Next(following.state, (*answer(forward.asker, Done(0, None)), *following.effects))
         case st.Ending() | st.Stopped() | st.Down():
             return Next(state, withhold((forward.asker,), _why_not(state)))
         case st.Held(why=why) if isinstance(forward.what, ResumeDeployment):
@@ -56,31 +56,7 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
             return Next(st.Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
         case st.Latching() if isinstance(forward.what, ResetDeployment):
             return Next(state, withhold((forward.asker,), "it is being latched at this very moment; try again"))
-        case (
-            st.Raising()
-            | st.Starting()
-            | st.Running()
-            | st.Draining()
-            | st.Retiring()
-            | st.Shelving()
-            | st.Superseding()
-            | st.Bereft()
-            | st.Replacing()
-            | st.Succeeding()
-            | st.Evicting()
-            | st.Dismissing()
-            | st.Counting()
-            | st.BackingOff()
-            | st.Preparing()
-            | st.Latching()
-            | st.CrashLooping()
-            | st.Resetting()
-            | st.Unmanned()
-            | st.Held()
-            | st.Lifting()
-            | Dozing()
-            | LettingGo()
-        ):
+        case _ if isinstance(state, st.Open | Dozing | LettingGo):
             books = _asked_by(state.books, forward.asker)
             return Next(replace(state, books=books), (Pass(books.last, forward.what),))
         case _:
@@ -106,20 +82,20 @@ def answered(setup: Setup, state: st.State, outcome: Outcome, now: Now) -> Next[
     asker = state.books.asked[outcome.correlation]
     asked = {key: other for key, other in state.books.asked.items() if key != outcome.correlation}
     after = replace(state, books=_drained(replace(state.books, asked=asked), outcome.result))
-    answer = _answer(asker, outcome.result)
+    told = answer(asker, outcome.result)
     if isinstance(after, st.Lifting) and after.lifted == outcome.correlation:
         if isinstance(outcome.result, Done):
             # Everything is built anew, from a log that now says that nothing is held.
             return wind(
-                setup, after.books, tuple(reversed(st.HELD)), st.Again("an operator resumed it"), now, before=answer
+                setup, after.books, tuple(reversed(st.HELD)), st.Again("an operator resumed it"), now, before=told
             )
-        return Next(st.Held(after.books, after.why), answer)
+        return Next(st.Held(after.books, after.why), told)
     if isinstance(after, st.Resetting) and after.reset == outcome.correlation:
         if isinstance(outcome.result, Done):
             following = raise_child(replace(after.books, crashes=NONE))
-            return Next(following.state, (*answer, *following.effects))
-        return Next(st.CrashLooping(after.books, after.latch), answer)
-    return Next(after, answer)
+            return Next(following.state, (*told, *following.effects))
+        return Next(st.CrashLooping(after.books, after.latch), told)
+    return Next(after, told)
 
 
 def _drained(books: Books, result: Result) -> Books:
@@ -131,15 +107,3 @@ def _drained(books: Books, result: Result) -> Books:
             return replace(books, drain=None)
         case _:
             return books
-
-
-def _answer(asker: Asker, result: Result) -> tuple[Effect, ...]:
-    match asker:
-        case int():
-            return (Reply(asker, result),)
-        case Told():
-            return (Tell(asker.reply_to, Outcome(asker.correlation, result)),)
-        case Unheard():
-            return ()
-        case _:
-            assert_never(asker)
