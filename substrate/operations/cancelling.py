@@ -12,7 +12,7 @@ from msgspec import UNSET
 from substrate import layout, runlog
 from substrate.messages import Cancel, CancelTaken, Refused, Signal, SignalTaken, Start, WorkflowProcess
 from substrate.operations.append import child_may_write, extend
-from substrate.operations.change import Change, Context, Decided, Settled, View, plain
+from substrate.operations.change import Change, Context, Decided, Settled, View, changed, plain
 from substrate.operations.take_up import stillborn
 from substrate.principals import Name
 from substrate.runlog import Known
@@ -87,15 +87,8 @@ def _cancel(view: View, operation: Cancel, before: Known, context: Context) -> D
     made = extend(view, operation.run, before, events, context)
     if isinstance(made, Refused):
         return made
-    return Change(
-        author=_author(operation),
-        subject=f"cancel {operation.run}: {operation.origin}",
-        puts=made.puts,
-        deletes=made.deletes,
-        facts=(made.fact,),
-        known={operation.run: made.known},
-        value=CancelTaken(fresh=True, at=context.at, origin=operation.origin, by=operation.by),
-    )
+    taken = CancelTaken(fresh=True, at=context.at, origin=operation.origin, by=operation.by)
+    return changed((made,), f"cancel {operation.run}: {operation.origin}", author=_author(operation), value=taken)
 
 
 def not_run(code: str) -> ev.RunCancelled:

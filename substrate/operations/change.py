@@ -6,7 +6,7 @@ A decision is ``decide(view, operation, context)``: the view is what is visible 
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -24,7 +24,19 @@ from waypost.model.queue import Entry
 from waypost.model.run import Driven
 from waypost.model.times import Now, stamp
 
-__all__ = ["Change", "Context", "Decided", "Extension", "Hold", "Item", "Refused", "Settled", "View", "plain"]
+__all__ = [
+    "Change",
+    "Context",
+    "Decided",
+    "Extension",
+    "Hold",
+    "Item",
+    "Refused",
+    "Settled",
+    "View",
+    "changed",
+    "plain",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,23 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     extension: Extension | None = None
     """Where all of it comes of one."""
     value: Any = None
+
+
+def changed(made: Iterable[Extension], subject: str, *, author: Name = "supervisor", value: Any = None) -> Change:
+    """One commit of all that these extensions add, each to another run's log."""
+    made = tuple(made)
+    puts: dict[str, bytes] = {}
+    for each in made:
+        puts.update(each.puts)
+    return Change(
+        author=author,
+        subject=subject,
+        puts=puts,
+        deletes=tuple(path for each in made for path in each.deletes),
+        facts=tuple(each.fact for each in made),
+        known={each.fact.run: each.known for each in made},
+        value=value,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,12 @@ is being cancelled can't wait for an operator, so instead of the pause it has it
 
 from typing import assert_never
 
-from substrate.messages import Fact, Interrupt, Interrupted, Refused
+from substrate.messages import Interrupt, Interrupted, Refused
 from substrate.operations.append import extend
-from substrate.operations.change import Change, Context, Decided, Settled, View, fence
-from substrate.runlog import Known
+from substrate.operations.change import Context, Decided, Extension, Settled, View, changed, fence
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.attempts import Consequence, consequence, suspicious
-from waypost.model.ids import RunId
 
 _REASON = 200
 """Characters of it that are kept."""
@@ -26,10 +24,7 @@ def interrupt(view: View, operation: Interrupt, context: Context) -> Decided:
     if refused is not None:
         return refused
     reason = "".join(char if char.isprintable() else " " for char in operation.reason)[:_REASON]
-    puts: dict[str, bytes] = {}
-    deletes: list[str] = []
-    facts: list[Fact] = []
-    known: dict[RunId, Known] = {}
+    extensions: list[Extension] = []
     value: list[Interrupted] = []
     for run in operation.runs:
         before = view.known(run)
@@ -39,23 +34,13 @@ def interrupt(view: View, operation: Interrupt, context: Context) -> Decided:
         made = extend(view, run, before, events, context)
         if isinstance(made, Refused):
             return made
-        puts.update(made.puts)
-        deletes += made.deletes
-        facts.append(made.fact)
-        known[run] = made.known
+        extensions.append(made)
         value.append(told)
-    if not known:
+    if not value:
         return Settled(())
-    which = next(iter(known)) if len(known) == 1 else f"{len(known)} runs"
-    return Change(
-        author="supervisor",
-        subject=f"count the end of generation {operation.generation} against {which}",
-        puts=puts,
-        deletes=tuple(deletes),
-        facts=tuple(facts),
-        known=known,
-        value=tuple(value),
-    )
+    which = value[0].run if len(value) == 1 else f"{len(value)} runs"
+    subject = f"count the end of generation {operation.generation} against {which}"
+    return changed(extensions, subject, value=tuple(value))
 
 
 def _counted(

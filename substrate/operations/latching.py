@@ -8,11 +8,10 @@ is there: a host that is killed in between has failed runs and no latch, and the
 import msgspec
 from msgspec import UNSET
 
-from substrate.messages import Fact, LatchDeployment, Refused, ResetDeployment
+from substrate.messages import LatchDeployment, Refused, ResetDeployment
 from substrate.operations.append import extend
 from substrate.operations.buckets import state_file
-from substrate.operations.change import Change, Context, Decided, Settled, View, plain
-from substrate.runlog import Known
+from substrate.operations.change import Change, Context, Decided, Extension, Settled, View, changed, plain
 from substrate.state import DETAIL, Latch
 from waypost.model import events as ev
 from waypost.model.ids import RunId
@@ -54,23 +53,10 @@ def reset(view: View, operation: ResetDeployment) -> Decided:
 
 def _failed(view: View, driven: tuple[RunId, ...], detail: str, context: Context) -> Decided:
     event = ev.RunFailed(error=ev.Fault(type="CrashLoop", message=f"workflow-process crash-looped: {detail}"))
-    puts: dict[str, bytes] = {}
-    deletes: list[str] = []
-    facts: list[Fact] = []
-    known: dict[RunId, Known] = {}
+    extensions: list[Extension] = []
     for run in driven[:PORTION]:
         made = extend(view, run, view.known(run), (event,), context)
         if isinstance(made, Refused):
             return made
-        puts.update(made.puts)
-        deletes += made.deletes
-        facts.append(made.fact)
-        known[run] = made.known
-    return Change(
-        author="supervisor",
-        subject=f"append RunFailed to {len(known)} runs: crash-looping",
-        puts=puts,
-        deletes=tuple(deletes),
-        facts=tuple(facts),
-        known=known,
-    )
+        extensions.append(made)
+    return changed(extensions, f"append RunFailed to {len(extensions)} runs: crash-looping")

@@ -21,7 +21,7 @@ from substrate.messages import (
 from substrate.operations.answering import answering
 from substrate.operations.append import child_may_write, extend
 from substrate.operations.buckets import state_file
-from substrate.operations.change import Change, Context, Decided, Settled, View
+from substrate.operations.change import Change, Context, Decided, Settled, View, changed
 from substrate.operations.grants import may_mail_now, no_grant
 from substrate.runlog import Known
 from waypost.model import events as ev
@@ -145,14 +145,7 @@ def _failed(view: View, operation: QueueMail, reason: str, context: Context) -> 
     made = extend(view, operation.run, view.known(operation.run), (event,), context)
     if isinstance(made, Refused):
         return made
-    return Change(
-        author="supervisor",
-        subject=f"refuse outgoing mail for {operation.call} of {operation.run}",
-        puts=made.puts,
-        deletes=made.deletes,
-        facts=(made.fact,),
-        known={operation.run: made.known},
-    )
+    return changed((made,), f"refuse outgoing mail for {operation.call} of {operation.run}")
 
 
 def _composed(view: View, operation: QueueMail, name: str, parent: int, context: Context) -> bytes:

@@ -7,10 +7,9 @@ one whose log can't be read: that is nobody else's fault.
 import logging
 
 from substrate.errors import Damaged
-from substrate.messages import Fact, Refused, ResumeRuns
+from substrate.messages import Refused, ResumeRuns
 from substrate.operations.append import extend
-from substrate.operations.change import Change, Context, Decided, Extension, Settled, View, fence
-from substrate.runlog import Known
+from substrate.operations.change import Context, Decided, Extension, Settled, View, changed, fence
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import RunId
@@ -23,30 +22,13 @@ def resume_runs(view: View, operation: ResumeRuns, context: Context) -> Decided:
     refused = fence(view, operation.generation)
     if refused is not None:
         return refused
-    puts: dict[str, bytes] = {}
-    deletes: list[str] = []
-    facts: list[Fact] = []
-    known: dict[RunId, Known] = {}
-    for run in dict.fromkeys(operation.runs):
-        made = _resumed(view, run, operation, context)
-        if made is None:
-            continue
-        puts.update(made.puts)
-        deletes += made.deletes
-        facts.append(made.fact)
-        known[run] = made.known
-    if not known:
+    extended = (_resumed(view, run, operation, context) for run in dict.fromkeys(operation.runs))
+    made = [each for each in extended if each is not None]
+    if not made:
         return Settled(())
-    which = next(iter(known)) if len(known) == 1 else f"{len(known)} runs"
-    return Change(
-        author="supervisor",
-        subject=f"append RunResumed to {which}",
-        puts=puts,
-        deletes=tuple(deletes),
-        facts=tuple(facts),
-        known=known,
-        value=tuple(known),
-    )
+    runs = tuple(each.fact.run for each in made)
+    which = runs[0] if len(runs) == 1 else f"{len(runs)} runs"
+    return changed(made, f"append RunResumed to {which}", value=runs)
 
 
 def _resumed(view: View, run: RunId, operation: ResumeRuns, context: Context) -> Extension | None:
