@@ -7,6 +7,7 @@ marked as automatic, and its run has no grant to answer it. From then on it is a
 A tick overlaps while the one before it is under way: while that one's mail is queued, or its run hasn't ended. With
 ``runs="deployment"`` no run is a tick's own, so it is the mail alone, and ``cancel`` cancels nothing. Where the mail of
 the one before is still queued, ``cancel`` leaves the new tick out: there is nothing to cancel, and one of them will do.
+Where ticks wait, of a policy before, it leaves the new one out and cancels all the same, so that the first one goes.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import RunId, message_key
+from waypost.model.ids import message_key
 from waypost.model.schedule import Schedule, tick_id
 from waypost.model.times import stamp
 
@@ -106,34 +107,41 @@ def _overlapping(view: View, schedule: Schedule, before: Ticked, due: int, conte
     if schedule.overlap == "queue" and waiting < MOST_WAITING:
         after = msgspec.structs.replace(before, waiting=(*before.waiting, stamp(due)))
         return _moved(after, "waiting", f"{words}, and waits for {before.run}")
+    may_cancel = schedule.overlap == "cancel" and before.arrival not in view.queue and _running(view, before, context)
     if waiting:  # of code with another policy, perhaps: what waits goes first, in its order
-        return _moved(before, "skipped", f"{words}: {waiting} of its ticks wait{'s' * (waiting == 1)} for {before.run}")
-    if schedule.overlap == "cancel" and before.arrival not in view.queue and before.run is not UNSET:
-        return _in_its_place(view, schedule, before, due, context, before.run)
+        skipped = f"{words}: {waiting} of its ticks wait{'s' * (waiting == 1)} for {before.run}"
+        left_out = _moved(before, "skipped", skipped)
+        return _in_its_place(view, before, left_out, due, context) if may_cancel else left_out
+    if may_cancel:
+        sent = _sent(view, schedule, before, due, context)
+        return _in_its_place(view, before, sent, due, context, fate="cancelled")
     return _moved(before, "skipped", f"{words}, and {before.run} has not ended")
 
 
-def _in_its_place(view: View, schedule: Schedule, before: Ticked, due: int, context: Context, old: RunId) -> Decided:
-    """The tick's mail, and the end of the run of the one before is asked for, if it wasn't. ``old`` has begun."""
-    sent = _sent(view, schedule, before, due, context)
+def _in_its_place(
+    view: View, before: Ticked, made: Change, due: int, context: Context, *, fate: Fate = "skipped"
+) -> Change:
+    """What becomes of the tick, and the end of the run of the one before is asked for, if it wasn't. That has begun."""
+    old = before.run
+    assert old is not UNSET, "it has begun"
     known = view.known(old)
     ledger = fold.ledger(known.run)
     if ledger is None or ledger.cancel is not None:
-        return sent
+        return made
     reason = f"schedule {before.id} was due again at {stamp(due)}"
     asked: ev.AnyEvent = ev.CancelRequested(origin="self", reason=reason, by=f"schedule {before.id}")
     # As any cancel: no code of a paused run may be started, so there is nothing to wait for.
     events = (asked, not_run(known.run.code)) if isinstance(known.run, fold.Paused) else (asked,)
-    made = extend(view, old, known, events, context)
-    assert not isinstance(made, Refused), "a run that hasn't ended, and whose end nobody has asked for"
+    more = extend(view, old, known, events, context)
+    assert not isinstance(more, Refused), "a run that hasn't ended, and whose end nobody has asked for"
     both = msgspec.structs.replace(
-        sent,
-        puts={**sent.puts, **made.puts},
-        deletes=made.deletes,
-        facts=(made.fact, *sent.facts),
-        known={old: made.known},
+        made,
+        puts={**made.puts, **more.puts},
+        deletes=more.deletes,
+        facts=(more.fact, *made.facts),
+        known={old: more.known},
     )
-    return _moved(sent.value, "cancelled", f"{sent.subject}, and cancel {old}", both)
+    return _moved(made.value, fate, f"{made.subject}, and cancel {old}", both)
 
 
 def _sent(view: View, schedule: Schedule, before: Ticked, due: int, context: Context) -> Change:
@@ -169,7 +177,12 @@ def _under_way(view: View, before: Ticked, context: Context) -> bool:
     """Whether the newest tick's mail is queued, or its run hasn't ended."""
     if before.arrival is UNSET or before.run is UNSET:
         return False
-    return before.arrival in view.queue or (context.runs != "deployment" and view.standing(before.run) == "live")
+    return before.arrival in view.queue or _running(view, before, context)
+
+
+def _running(view: View, before: Ticked, context: Context) -> bool:
+    """Whether the newest tick has a run of its own that hasn't ended."""
+    return before.run is not UNSET and context.runs != "deployment" and view.standing(before.run) == "live"
 
 
 def _known(view: View, identity: str, context: Context) -> bool:

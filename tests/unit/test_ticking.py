@@ -295,17 +295,31 @@ def test_a_run_that_somebody_else_has_cancelled_is_not_asked_again():
 
 
 def test_what_waits_is_sent_before_a_tick_that_would_cancel():
-    """Other code says cancel now: ticks that wait go first, in their order, and no run is ended past them."""
+    """Other code says cancel now: ticks that wait go first, in their order, and what is in their way is ended."""
     desk = scheduled("queue")
     run = taken_up(desk, tick(desk, 1))
     tick(desk, 2)
     deploy(desk, every(1, "cancel"), files={"flow.py": b"2"})
     assert tick(desk, 3).fate == "skipped"
-    assert not any(isinstance(each, ev.CancelRequested) for each in desk.events(run))
-    ended(desk, run)
-    assert tick(desk, 4).fate == "skipped"
-    assert desk.must(Tick(schedule="daily", after=at(4), last=at(4), due=at(2))).fate == "sent"
-    assert tick(desk, 5).fate == "skipped"  # its mail is not taken up yet
+    assert isinstance(desk.events(run)[-1], ev.CancelRequested)
+    assert tick(desk, 4).fate == "skipped"  # it cleans up
+    assert [isinstance(each, ev.CancelRequested) for each in desk.events(run)].count(True) == 1
+    desk.append(run, ev.RunCancelled())
+    assert tick(desk, 5).fate == "skipped"  # nobody has sent the first of them yet
+    assert desk.must(Tick(schedule="daily", after=at(5), last=at(5), due=at(2))).fate == "sent"
+    assert tick(desk, 6).fate == "skipped"  # its mail is not taken up yet
+
+
+def test_a_paused_run_in_the_way_of_what_waits_is_cancelled_at_once():
+    """Else it would be in the way for ever."""
+    desk = scheduled("queue")
+    run = taken_up(desk, tick(desk, 1))
+    tick(desk, 2)
+    deploy(desk, every(1, "cancel"), files={"flow.py": b"2"})
+    desk.must(Pause(run=run, code="operator", detail=""))
+    assert tick(desk, 3).fate == "skipped"
+    assert isinstance(desk.events(run)[-1], ev.RunCancelled)
+    assert desk.must(Tick(schedule="daily", after=at(3), last=at(3), due=at(2))).fate == "sent"
 
 
 def test_a_mail_that_nobody_has_taken_up_yet_is_not_followed_by_another():
@@ -324,6 +338,10 @@ def test_where_one_run_has_all_mail_a_tick_overlaps_its_unread_mail_only(overlap
     second = tick(desk, 2)
     assert (second.fate, second.run) == ("sent", run)
     assert tick(desk, 3).fate == ("waiting" if overlap == "queue" else "skipped")
+    deploy(desk, every(1, "cancel"), files={"flow.py": b"2"})
+    desk.must(Claim(int(second.arrival or 0)))
+    desk.must(Reject(int(second.arrival or 0), "test"))
+    assert tick(desk, 4).fate == ("skipped" if overlap == "queue" else "sent")
     assert not any(isinstance(each, ev.CancelRequested) for each in desk.events(run))
 
 
