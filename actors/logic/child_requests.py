@@ -45,6 +45,7 @@ from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, Generation, RunId, call_id, parse_run_id
 from waypost.model.limits import Limits
+from waypost.model.nesting import too_deep
 
 Request: TypeAlias = AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | CancelRequest
 
@@ -203,6 +204,8 @@ def fetch(desk: Desk, *, generation: Generation) -> Given:
 
 
 def _append(desk: Desk, request: AppendRequest, run: RunId, by: WorkflowProcess) -> Given:
+    if any(map(too_deep, request.events)):
+        raise RuleBroken(f"append.request {request.id}: an event is nested deeper than any is read")
     try:
         events = tuple(map(ev.decode, request.events))
     except Invalid as bad:

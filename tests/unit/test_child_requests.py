@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.errors import RuleBroken
@@ -88,6 +89,14 @@ def test_what_lets_something_out_is_answered_when_durable(event: ev.AnyEvent, st
     assert submitted.stage == stage
     assert answer(given.desk, 1, Done(4)).say == (AppendResponse(id=1),)
     assert answer(given.desk, 1, NO).say == (AppendResponse(id=1, refused="the run has ended", code="phase"),)
+
+
+def test_an_event_that_is_nested_beyond_every_bound_breaks_the_rules() -> None:
+    """It could be read here, perhaps, and not where less stack is left: the host's next start, say."""
+    deep = b"[" * 600 + b"]" * 600
+    raw = b'{"type":"RunCompleted","result":{"inline":' + deep + b"}}"
+    with pytest.raises(RuleBroken, match="nested"):
+        ask(Desk(), msgspec.structs.replace(append(1, WAITED), events=(raw,)))
 
 
 def test_a_mail_is_handed_on_whole() -> None:

@@ -342,7 +342,7 @@ def _json(answer: Answer, status: int) -> Response:
 def _decoded(raw: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
         raise Usage(f"the body can't be read: {bad}") from None
 
 

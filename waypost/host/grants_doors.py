@@ -66,7 +66,7 @@ class GrantsDoors:
 def _decoded(raw: bytes) -> GrantsWanted:
     try:
         return msgspec.json.decode(raw, type=GrantsWanted)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
         raise Usage(f"the body can't be read: {bad}") from None
 
 

@@ -3,6 +3,8 @@
 import msgspec
 
 from waypost.model.errors import Invalid
+from waypost.model.nesting import too_deep
+from waypost.model.values import DEPTH
 
 NAME = 200
 """Characters of a signal's name, or of its identity."""
@@ -22,7 +24,8 @@ def signal_name(text: str, what: str = "a signal's name") -> str:
 def payload(raw: bytes, most: int) -> bytes:
     """The bytes of a JSON value without blanks between its tokens: one line, every number as it was written.
 
-    Raises Invalid for what is no JSON, with the place, and for what has more than ``most`` bytes as it came.
+    Raises Invalid for what is no JSON, with the place, for what has more than ``most`` bytes as it came, and for what
+    is nested deeper than any reader can follow.
     """
     if len(raw) > most:  # of which the rest may never have been read
         raise Invalid(f"the payload has more than {most:,} bytes")
@@ -30,11 +33,11 @@ def payload(raw: bytes, most: int) -> bytes:
         raise Invalid("the payload is empty", hint="write null where there is nothing to say")
     try:
         raw.decode()
+        if too_deep(raw, DEPTH):
+            raise Invalid(f"the payload is nested, with more than {DEPTH} levels")
         msgspec.json.decode(raw)
         return msgspec.json.format(raw, indent=-1)
     except UnicodeDecodeError as bad:
         raise Invalid(f"the payload is no UTF-8 (byte {bad.start})") from None
-    except RecursionError:
-        raise Invalid("the payload is nested too deeply") from None
     except msgspec.MsgspecError as bad:
         raise Invalid(f"the payload is no JSON: {bad}", hint='write a value such as {"paid": true}, or null') from None
