@@ -145,7 +145,7 @@ def test_a_killed_hosts_data_is_backed_up_and_a_mirror_is_enough(tmp_path: Path)
     assert verb("send", ADDRESS, data=old, stdin=MAIL % (b"second", b"second")).status == 0  # into the spool
     made = verb("backup", "asking", str(tmp_path / "box"), "--with-keys", data=old)
     assert made.status == 0, made.err
-    assert "1 mails from the spool" in made.out
+    assert "1 mail from the spool" in made.out
     git(tmp_path, "clone", "-q", "--bare", str(old / "repos" / "asking.git"), str(tmp_path / "mirror"))
     for number, source in enumerate(([str(tmp_path / "box")], ["--from", f"file://{tmp_path}/mirror"])):
         new = tmp_path / f"new{number}"

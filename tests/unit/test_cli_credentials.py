@@ -40,6 +40,13 @@ def test_where_nothing_is_listed_that_is_said(data: Path) -> None:
         assert (done.status, "no credentials" in done.out) == (Exit.OK, True)
 
 
+def test_a_source_is_one_row_whatever_its_model_is_called(data: Path) -> None:
+    """A line end or an escape in a name would forge a row, or steer the terminal of who looks."""
+    (data / "credentials.toml").write_text(LISTED.replace("large-1", r"large\n2 \u001b[2J\u202e"))
+    shown = verb("credentials", "list", data=data)
+    assert shown.out.splitlines()[-1].split() == ["main", "example", "large", "2", "�[2J�", "github"]
+
+
 def test_what_is_listed_is_shown_and_tried_without_a_host(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first start: by this shell's environment, as a host that is started here would have it."""
     (data / "credentials.toml").write_text(LISTED)

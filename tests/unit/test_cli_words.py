@@ -3,6 +3,7 @@
 import pytest
 
 from waypost.cli import words
+from waypost.cli.fitting import width
 from waypost.cli.output import complain
 from waypost.host.answers import DeploymentVerified, Finding, RunRow, Runs, Verified
 
@@ -49,3 +50,33 @@ def test_of_a_clone_nothing_is_said_about_isolation() -> None:
 def test_no_open_approval_is_said() -> None:
     """An empty answer could be one that was lost."""
     assert list(words.approvals(())) == ["nothing is asked of anybody"]
+
+
+HOSTILE = (
+    "a\nb",
+    "a\r\nb",
+    "tab\there",
+    "\x1b[2Jgone",
+    "\u202eover",
+    "\u2028line",
+    "\x85next",
+    "\ud800",
+    "\u0645\u0631",
+    "漢字",
+)
+
+
+@pytest.mark.parametrize("cell", [*HOSTILE, "z" + "\N{COMBINING ACUTE ACCENT}" * 500], ids=ascii)
+def test_whatever_a_cell_has_its_row_is_one_line_and_its_columns_stand(cell: str) -> None:
+    """A model's name, a handle, a reason: somebody else chooses them, and a list is read line by line."""
+    head, row, other = words.columns([("model", "for"), (cell, "orders"), ("plain", "all")])
+    assert row.isprintable()
+    assert not {"\n", "\r", "\x1b"} & set(row)
+    assert width(row.removesuffix("orders")) == width(other.removesuffix("all")) == width(head.removesuffix("for"))
+    assert len(row) < 40
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 mails"), (1, "1 mail"), (2000, "2,000 mails")])
+def test_one_is_one(number: int, said: str) -> None:
+    """`1 live runs` reads as a slip of whoever made it."""
+    assert words.count(number, "mail") == said

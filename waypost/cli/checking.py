@@ -7,6 +7,7 @@ import msgspec
 
 from substrate.fsck import Looked
 from substrate.salvage import Salvaged
+from waypost.cli import words
 from waypost.cli.output import complain, err, out
 from waypost.cli.place import told
 from waypost.host.checking import Broken, Checked, Checks, Target, copy_out, look, targets
@@ -82,10 +83,10 @@ def _summary(target: Target, looked: Looked, count: int, *, tip: bool) -> str:
     verdict = f"{count} finding{'s' if count > 1 else ''}" if count else "clean"
     if not looked.commits:
         return f"{target.name}: {verdict}: no commit could be read"
-    files, runs = looked.counts.files, looked.counts.runs
     if tip:
-        return f"{target.name}: {verdict}: the newest commit {looked.oldest[:12]}, {files} files, {runs} runs"
-    return f"{target.name}: {verdict}: {looked.commits} commits, from {looked.oldest[:12]} on"
+        files, runs = words.count(looked.counts.files, "file"), words.count(looked.counts.runs, "run")
+        return f"{target.name}: {verdict}: the newest commit {looked.oldest[:12]}, {files}, {runs}"
+    return f"{target.name}: {verdict}: {words.count(looked.commits, 'commit')}, from {looked.oldest[:12]} on"
 
 
 def _salvage(chosen: tuple[Target, ...], into: Path, *, as_json: bool) -> Exit:
@@ -107,7 +108,8 @@ def _salvage(chosen: tuple[Target, ...], into: Path, *, as_json: bool) -> Exit:
 
 def _copied(target: Target, folder: Path, made: Salvaged) -> Iterator[str]:
     flush = f", flush {made.flush}" if made.flush else ""
-    yield f"{target.name}: commit {made.head[:12]}{flush}: {made.files} files, {made.bytes} bytes, {made.runs} logs"
+    files, size, logs = words.count(made.files, "file"), words.count(made.bytes, "byte"), words.count(made.runs, "log")
+    yield f"{target.name}: commit {made.head[:12]}{flush}: {files}, {size}, {logs}"
     yield f"  copied to {folder}; the repository was not touched"
     for name in made.journals:
         yield f"  journal {printable(name)} can't be read to its end; it is copied as it is"

@@ -4,11 +4,11 @@ For people in 80 columns; a command is never broken, so that it can be pasted, a
 question did.
 """
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from waypost.cli.client import Client
+from waypost.cli.fitting import laid_out
 from waypost.cli.output import harmless
 from waypost.cli.place import existing, plain, run_named
 from waypost.cli.reading import either, give
@@ -156,7 +156,7 @@ def _exited(child: ChildExit) -> Iterator[str]:
 
 def _wrapped(text: str) -> Iterable[str]:
     """Lines of at most 80 columns, but for a word that is longer."""
-    return textwrap.wrap(harmless(text), WIDTH, break_long_words=False, break_on_hyphens=False)
+    return laid_out(" ".join(harmless(text).split()), WIDTH, 0, whole_words=True)
 
 
 # --- without a host: the storage is imported only here ---------------------------------------------------------------

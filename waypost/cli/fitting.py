@@ -37,8 +37,11 @@ def padded(text: str, columns: int, *, right: bool = False) -> str:
     return blanks + short if right else short + blanks
 
 
-def laid_out(text: str, columns: int, indent: int) -> Iterator[str]:
-    """Lines of at most so many columns, broken at blanks where there are any; all but the first are indented."""
+def laid_out(text: str, columns: int, indent: int, *, whole_words: bool = False) -> Iterator[str]:
+    """Lines of at most so many columns, broken at blanks where there are any; all but the first are indented.
+
+    ``whole_words``: a word that is longer than a line is left in one piece, so that it can be copied.
+    """
     line = ""
     for word in text.split(" "):
         room = columns - width(line) - (1 if line else 0)
@@ -47,7 +50,7 @@ def laid_out(text: str, columns: int, indent: int) -> Iterator[str]:
             line = " " * indent + word
         else:
             line = f"{line} {word}" if line else word
-        while width(line) > columns:
+        while width(line) > columns and not whole_words:
             head = beginning(line, columns)
             yield head
             line = " " * indent + line[len(head) :]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from waypost.cli import words
 from waypost.cli.output import err, out
 from waypost.cli.place import plain, told
 from waypost.host.datadir import NAME, find
@@ -83,7 +84,7 @@ def _words(done: Imported) -> Iterator[str]:
     for run in done.runs[:_SHOWN]:
         became = f"{run.run}  " if run.run else ""
         ended = "; it was live there, and is ended here" if run.was_live else ""
-        yield f"  run    {became}{printable(run.name)}, {run.events} events{ended}"
+        yield f"  run    {became}{printable(run.name)}, {words.count(run.events, 'event')}{ended}"
     if len(done.runs) > _SHOWN:
         yield f"  and {len(done.runs) - _SHOWN} more runs; --json lists all"
     yield f"  mail   {done.queued} {'to be looked at' if done.dry_run else 'in the inbox'}, {_rest(done)}"

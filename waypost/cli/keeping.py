@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from waypost.cli import words
 from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import existing, plain, told
@@ -76,14 +77,15 @@ def backup(deployment: str, file: str, data: str | None, *, with_keys: bool) -> 
     manifest = made.manifest
     out(
         f"{made.path}: {manifest.deployment} up to flush {manifest.flush} of epoch {manifest.epoch}",
-        f"{made.size:,} bytes, {made.mails} mails from the spool",
+        f"{made.size:,} bytes, {words.count(made.mails, 'mail')} from the spool",
         "with the host's private keys: whoever has the file can sign as this host"
         if with_keys
         else f"without private keys; the history is signed by {where.public_key}",
         "the code that is deployed is in it",
     )
     if made.left_out:
-        out(f"{made.left_out} files in the spool are no mails that a host would take: they were left out")
+        left_out = words.count(made.left_out, "file")
+        out(f"left out: {left_out} in the spool that a host wouldn't take as mail")
     return Exit.OK
 
 
@@ -110,7 +112,7 @@ def restore(file: str | None, source: str | None, key: str | None, data: str | N
     if restored.signs != restored.signer:
         out(f"from now on signed by {restored.signs}, the key of this data directory")
     if restored.mails:
-        out(f"{restored.mails} mails that no host had taken in lie in its spool")
+        out(f"its spool has {words.count(restored.mails, 'mail')} that no host had taken in")
     out(
         f"it is held in epoch {restored.now.epoch}: nothing runs and nothing leaves",
         f"next: `waypost run --data {restored.data}`, then `waypost resume {name}`; never on two hosts at once",

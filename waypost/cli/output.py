@@ -1,6 +1,13 @@
 """Where the command's words go, and the form of its errors. Light: ``waypost --help`` comes by here."""
 
 import sys
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+_MARKS: Final = frozenset(("Mn", "Me"))
+_MOST_MARKS: Final = 6
+"""More than any language's; a hundred would reach over the lines above."""
 
 
 def out(*lines: str) -> None:
@@ -16,10 +23,25 @@ def err(*lines: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Text that somebody else chose, without what would steer a terminal, or that no terminal can show."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """Text that somebody else chose, in one line, without what would steer a terminal or that no terminal can show.
+
+    White space becomes blanks; of marks that are drawn over one character a few are left.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_tame(text))
+
+
+def _tame(text: str) -> Iterator[str]:
+    marks = 0
+    for each in text:
+        marks = marks + 1 if unicodedata.category(each) in _MARKS else 0
+        if marks <= _MOST_MARKS:
+            yield each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
 
 
 def complain(message: str, hint: str = "") -> None:
-    """An error: what and where, then what to do."""
-    err(f"waypost: {harmless(message)}", *((f"  {harmless(hint)}",) if hint else ()))
+    """An error: what and where, perhaps in several lines, then what to do."""
+    first, *more = message.splitlines() or [""]
+    err(f"waypost: {harmless(first)}", *map(harmless, more))
+    err(*(f"  {harmless(line)}" for line in hint.splitlines()))

@@ -9,7 +9,7 @@ import msgspec
 
 from waypost.cli import words
 from waypost.cli.client import TIMEOUT, VERIFY_TIMEOUT, Client
-from waypost.cli.output import err, out
+from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing, run_named
 from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified
 from waypost.host.datadir import DataDir
@@ -160,5 +160,5 @@ def _table(answer: Runs) -> None:
     table = Table(*words.HEADINGS, box=None, pad_edge=False)
     for each in answer.runs:
         # Text, so that nothing in a subject is taken for mark-up.
-        table.add_row(*map(Text, words.row(each)))
+        table.add_row(*(Text(harmless(cell)) for cell in words.row(each)))
     Console().print(table)

@@ -141,10 +141,9 @@ def _name(each: ScheduleShown) -> str:
 
 def _columns(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Aligned, without the local time where nothing is due by another clock than UTC."""
-    shown = [[harmless(cell) for cell in row] for row in rows]
-    at = headings.index("there")
-    kept = [number for number in range(len(headings)) if number != at or any(row[at] for row in shown)]
-    yield from words.columns([[row[number] for number in kept] for row in (headings, *shown)])
+    at, rows = headings.index("there"), tuple(rows)
+    kept = [number for number in range(len(headings)) if number != at or any(row[at] for row in rows)]
+    yield from words.columns([[row[number] for number in kept] for row in (headings, *rows)])
 
 
 def _there(tick: DueTick, each: ScheduleShown) -> str:

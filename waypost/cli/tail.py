@@ -142,7 +142,8 @@ def _everything(where: DataDir, deployment: str | None, *, as_json: bool) -> Exi
         if told.following:
             err(f"following {deployment or 'every deployment'}; Ctrl-C ends it")
         elif told.left_out:
-            err(f"{told.left_out} events were left out: they came faster than they were read; see `waypost runs`")
+            lost = words.count(told.left_out, "event")
+            err(f"left out: {lost}, which came faster than they were read; see `waypost runs`")
         elif told.event != msgspec.Raw(b"null"):
             event = ev.decode(bytes(told.event))
             if not show.knows(told.run) and 1 < event.seq <= _PRIMED and not as_json:

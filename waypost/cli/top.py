@@ -102,8 +102,8 @@ def _summary(answer: Top) -> str:
         f"{count} {state}" for state, count in sorted(states.items(), key=lambda each: (-each[1], each[0]))
     )
     live, queued = sum(row.live or 0 for row in rows), sum(row.queued or 0 for row in rows)
-    noun = "deployment" if len(rows) == 1 else "deployments"
-    return harmless(f"{words.clock(answer.at)}  {len(rows)} {noun}: {told or 'none'}; {live} live runs, {queued} mails")
+    counts = f"{words.count(live, 'live run')}, {words.count(queued, 'mail')}"
+    return harmless(f"{words.clock(answer.at)}  {words.count(len(rows), 'deployment')}: {told or 'none'}; {counts}")
 
 
 def _cells(row: TopRow, now: datetime) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def _cells(row: TopRow, now: datetime) -> tuple[str, ...]:
         str(row.crash_budget),
         "-" if row.deadline is None else _until(datetime.fromisoformat(row.deadline), now),
     )
-    return tuple(harmless(text).replace("\n", " ") for text in texts)
+    return tuple(map(harmless, texts))
 
 
 def _waits(waiting: dict[str, int] | None) -> str:

@@ -94,7 +94,7 @@ def _table(credentials: Iterable[CredentialShown]) -> Iterator[str]:
 def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Aligned, without columns in which nothing is."""
     filled = [number for number in range(len(headings)) if any(row[number] for row in rows)]
-    yield from words.columns([[headings[n] for n in filled], *([harmless(row[n]) for n in filled] for row in rows)])
+    yield from words.columns([[headings[n] for n in filled], *([row[n] for n in filled] for row in rows)])
 
 
 def _reloaded(answer: CredentialsReloaded) -> Iterator[str]:

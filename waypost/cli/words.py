@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from waypost.host.held import WouldGo
 
+from waypost.cli.fitting import padded, width
 from waypost.cli.output import harmless
 from waypost.host.answers import (
     ApprovalShown,
@@ -36,6 +37,11 @@ def moment(at: str | None) -> str:
     return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
+def count(number: int, thing: str, ending: str = "s") -> str:
+    """So many of them: ``1 mail``, ``2,000 mails``."""
+    return f"{number:,} {thing}{'' if number == 1 else ending}"
+
+
 def isolation(said: str) -> str:
     """What the isolation of a host protects against, with its limits, and why it is no stronger one."""
     if not said:
@@ -59,7 +65,7 @@ def show(run: RunShown) -> Iterator[str]:
 def _wait(wait: WaitingOn) -> str:
     since = f", since {moment(wait.since)}" if wait.since else ""
     deadline = f", until {moment(wait.until)}" if wait.until else ", no deadline"
-    return f"{wait.kind}: {wait.detail}{since}{deadline}"
+    return harmless(f"{wait.kind}: {wait.detail}{since}{deadline}")
 
 
 def approvals(found: Iterable[ApprovalShown]) -> Iterator[str]:
@@ -86,7 +92,7 @@ def would_go(name: str, go: "WouldGo") -> Iterator[str]:
     yield from _listed("would go out", go.mails, "no mail waits to go out")
     yield from _listed("would go on", go.runs, "no run is live")
     if go.queued:
-        yield f"  queued      {go.queued} mails would be taken up"
+        yield f"  queued      {count(go.queued, 'mail')} would be taken up"
     if go.more:
         yield "  more        longer lists than these"
 
@@ -117,10 +123,11 @@ def unread(deployments: Iterable[Unread]) -> Iterator[str]:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows in aligned columns, two blanks between."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for each in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+    """Rows in aligned columns, two blanks between; whatever a cell has, it stays one cell of one line."""
+    shown = [[harmless(cell) for cell in row] for row in rows]
+    widths = [max(map(width, column)) for column in zip(*shown, strict=True)]
+    for each in shown:
+        yield "  ".join(padded(cell, room) for cell, room in zip(each, widths, strict=True)).rstrip()
 
 
 def verified(answer: Verified) -> Iterator[str]:
@@ -143,7 +150,8 @@ def _verified(each: DeploymentVerified) -> Iterator[str]:
     if each.earlier:
         yield f"  before      {', '.join(each.earlier)}: restored from there, which only the present signer vouches for"
     yield f"  repository  {each.repository}" + (f", epoch {each.epoch}" if each.epoch > 1 else "")
-    yield f"  chain       {each.flushes} flushes, {each.commits} commits; {each.runs} runs, {each.events} events"
+    flushes, commits = count(each.flushes, "flush", "es"), count(each.commits, "commit")
+    yield f"  chain       {flushes}, {commits}; {count(each.runs, 'run')}, {count(each.events, 'event')}"
     yield f"  reach       {each.reach}"
     for fault in each.faults:
         where = ", ".join(filter(None, (f"commit {fault.commit[:12]}" if fault.commit else "", fault.path)))
