@@ -13,7 +13,6 @@ in the run and 5,000 consumed mails against a fresh one. The figures by themselv
 
 import argparse
 import gc
-import itertools
 import os
 import sqlite3
 import statistics
@@ -25,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.figures import quantile, steady
+from benchmarks.figures import BLOCK, Probe, quantile, steady
 from benchmarks.served import as_in_a_host
 from substrate.actor import SubstrateActor
 from substrate.disk import Disk
@@ -61,7 +60,6 @@ ADDRESS = "bench@example.com"
 SETTINGS = Settings(deployment="bench", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 BATCH = 16
 ROUNDS = 5
-SPAN = 8 * 1024 * 1024
 CHECKPOINTED = 1500
 """Inserts after which SQLite has checkpointed once: it does at 1,000 pages of its log, and each insert writes one."""
 ROW = 307
@@ -209,22 +207,7 @@ def sqlite(path: Path, batch: int = 1) -> Callable[[], None]:
     return insert if batch == 1 else transaction
 
 
-def raw_sync(path: Path, batch: int = 1) -> Callable[[], None]:
-    """A write of about the same size and one fdatasync, nothing else."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600)
-    size = 1100 + 500 * (batch - 1)
-    os.pwrite(descriptor, bytes(SPAN), 0)  # space that was only reserved costs more at its first sync
-    os.fsync(descriptor)
-    body, at = os.urandom(size), itertools.cycle(range(0, SPAN - size, size))
-
-    def write() -> None:
-        os.pwrite(descriptor, body, next(at))
-        os.fdatasync(descriptor)
-
-    return write
-
-
-def interleaved(contestants: Mapping[str, Callable[[], None]], count: int) -> dict[str, list[float]]:
+def interleaved(contestants: Mapping[str, Callable[[], object]], count: int) -> dict[str, list[float]]:
     """Each in turn, ``count`` times; microseconds."""
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(count):
@@ -235,7 +218,7 @@ def interleaved(contestants: Mapping[str, Callable[[], None]], count: int) -> di
     return taken
 
 
-def rounds(contestants: Mapping[str, Callable[[], None]], count: int) -> list[dict[str, list[float]]]:
+def rounds(contestants: Mapping[str, Callable[[], object]], count: int) -> list[dict[str, list[float]]]:
     """So many of each altogether, in rounds."""
     return [interleaved(contestants, max(2, count // ROUNDS)) for _ in range(ROUNDS)]
 
@@ -269,8 +252,8 @@ def main() -> None:
             ("through the actor", through.append, 1, 1.7),
             (f"a batch of {BATCH}", through.batch, BATCH, 1.8),
         ):
-            contestants = {
-                "fdatasync": raw_sync(here / "raw", batch),
+            contestants: dict[str, Callable[[], object]] = {
+                "fdatasync": Probe(here / "raw", BLOCK + 500 * (batch - 1)),
                 "sqlite": sqlite(here / f"{name}.sqlite", batch),
                 name: act,
             }

@@ -11,7 +11,7 @@ import pytest
 
 from substrate import cards, layout, runlog
 from substrate.covering import open_derived, stamp_of
-from substrate.derived import FORMAT, CardsOfAFile, DerivedFile, Row, Stamp
+from substrate.derived import DRIVEN, FORMAT, OVER, CardsOfAFile, DerivedFile, Row, Stamp
 from substrate.errors import DerivedFailed
 from substrate.index import Index
 from substrate.keys import SigningKey
@@ -331,3 +331,23 @@ def test_what_goes_on_while_it_settles_may_be_lost_and_the_index_is_right(world:
     world.store.abandon()  # the power fails: what came after the seal is gone
     world.desk.reopen(Store.open(world.path, key=KEY))
     world.check()
+
+
+def test_no_question_reads_the_whole_table(world: World) -> None:
+    """A table of a hundred thousand runs has 150 MB: what a start asks must not depend on them."""
+    file = DerivedFile(world.file)
+    asked: list[str] = []
+    file._base.set_trace_callback(asked.append)
+    for ask in (file.run_of, file.unsealed):
+        ask("0" * 64)
+    for look in (file.card, file.root_of, file.newest_of):
+        look(world.parked)
+    for stage in (DRIVEN, OVER):
+        file.all_in(stage)
+    file.stamped()
+    list(file.unended(7))
+    file._base.set_trace_callback(None)
+    plans = [row[3] for query in asked for row in file._base.execute(f"explain query plan {query}")]
+    file.close()
+    assert len(asked) == 9
+    assert not [plan for plan in plans if plan.startswith("SCAN run")]
