@@ -12,17 +12,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.server import ServerState
 
 from waypost.cli.client import Client
 from waypost.host.answers import Problem
 from waypost.host.api import problem_of
 from waypost.host.audience import SEATS, Audience
 from waypost.host.metrics_server import Place, listen, metrics_server
-from waypost.host.patience import gone
+from waypost.host.patience import Patient, gone
 from waypost.host.reach import reached
 from waypost.host.server import AT_ONCE, ApiServer, bind
 from waypost.model.errors import WaypostError
@@ -34,21 +36,41 @@ GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("owing", "heard", "unsent", "before", "expected"),
+    ("owing", "unsent", "before", "expected"),
     [
-        (True, False, 0, 0, True),  # it has connected, and hangs
-        (True, True, 0, 0, False),  # its request comes slowly
-        (True, False, 9, 9, True),  # it reads nothing of its answer
-        (True, False, 9, 0, False),  # its answer has just been made
-        (True, False, 7, 9, False),  # it reads slowly
-        (True, False, 0, 9, True),  # it has read all, and hangs
-        (False, False, 9, 9, False),  # it is being answered: the answer itself waits for it
-        (False, False, 0, 0, False),  # nothing has happened that it could be told
+        (True, 0, 0, True),  # it has connected, and hangs
+        (True, 9, 9, True),  # it reads nothing of its answer
+        (True, 9, 0, False),  # its answer has just been made
+        (True, 7, 9, False),  # it reads slowly
+        (True, 0, 9, True),  # it has read all, and hangs
+        (False, 9, 9, False),  # it is being answered: the answer itself waits for it
+        (False, 0, 0, False),  # nothing has happened that it could be told
     ],
 )
-def test_who_loses_a_place(*, owing: bool, heard: bool, unsent: int, before: int, expected: bool) -> None:
+def test_who_loses_a_place(*, owing: bool, unsent: int, before: int, expected: bool) -> None:
     """Only one that has been given all the time it needs, and uses none of it."""
-    assert gone(owing=owing, heard=heard, unsent=unsent, before=before) is expected
+    assert gone(owing=owing, unsent=unsent, before=before) is expected
+
+
+def test_whatever_comes_gives_a_connection_all_its_time_anew() -> None:
+    """A request may come slowly, a piece at a time."""
+    config = uvicorn.Config(Starlette())
+    config.load()
+
+    async def pieces() -> None:
+        here, there = socket.socketpair()
+        connection = Patient(config, ServerState(), {}, asyncio.get_running_loop())
+        await asyncio.get_running_loop().create_connection(lambda: connection, sock=here)
+        first = connection._next
+        connection.data_received(b"GET /a")
+        assert first is not None
+        assert first.cancelled()
+        assert connection._next is not None
+        assert not connection._next.cancelled()
+        connection.transport.close()
+        there.close()
+
+    asyncio.run(pieces())
 
 
 class Stage:
@@ -63,7 +85,7 @@ class Stage:
         routes += [Route("/end", self._end), Route("/wait", self._wait), Route("/v1/ask", self._ask)]
         app = Starlette(routes=routes, exception_handlers={WaypostError: _refused})
         self._open = ExitStack()
-        self._server = ApiServer(bind(path), app, lambda: self.children, patience=patience, room=room).start()
+        self._server = ApiServer(bind(path), app, lambda: self.children, patience=patience, queue=room).start()
         self._open.callback(self._server.stop)
 
     def connect(self, *sent: bytes) -> socket.socket:

@@ -13,21 +13,20 @@ PATIENCE = 30.0
 """Seconds in which something has to come, or to be taken."""
 
 
-def gone(*, owing: bool, heard: bool, unsent: int, before: int) -> bool:
-    """Whether the other side is to be sent away.
+def gone(*, owing: bool, unsent: int, before: int) -> bool:
+    """Whether a connection that has sent nothing for all its time is to be closed.
 
-    ``owing``: it has no request under way, or its body isn't whole; ``heard``: it has sent something since the last
-    look; ``unsent``: bytes that it hasn't taken yet, and ``before``: how many that were at the last look.
+    ``owing``: it has no request under way, or its body isn't whole; ``unsent``: bytes that it hasn't taken yet, and
+    ``before``: how many that were at the last look.
     """
     taking = 0 < unsent != before
-    return owing and not heard and not taking
+    return owing and not taking
 
 
 class Patient(H11Protocol):
-    """The protocol of uvicorn, with an end to waiting."""
+    """The protocol of uvicorn, with an end to waiting: whatever comes gives it all its time anew."""
 
     patience = PATIENCE
-    _heard = False
     _unsent = 0
     _next: asyncio.TimerHandle | None = None
 
@@ -45,7 +44,7 @@ class Patient(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Something has come."""
-        self._heard = True
+        self.wait(self.patience)
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -55,12 +54,12 @@ class Patient(H11Protocol):
         super().connection_lost(exc)
 
     def look(self) -> None:
-        """So much time has gone by."""
+        """Nothing has come for so long."""
         cycle = getattr(self, "cycle", None)  # before the first request it is None, which its annotation leaves out
         owing = cycle is None or cycle.response_complete or cycle.more_body
         unsent = self.transport.get_write_buffer_size()
-        if gone(owing=owing, heard=self._heard, unsent=unsent, before=self._unsent):
+        if gone(owing=owing, unsent=unsent, before=self._unsent):
             self.transport.abort()  # and not close, which would wait until all has been taken
             return
-        self._heard, self._unsent = False, unsent
+        self._unsent = unsent
         self.wait(self.patience)

@@ -2,11 +2,12 @@
 
 A peer is looked at when it connects, before a byte of it is read: another user's process is refused, and so is any
 descendant of the host's own children (design §1). Those take nobody's place, and whoever is let in keeps one as long as
-``patience`` says. Where all places are taken, the next ones wait in a row, unread; who is one too many there, or waits
-in vain, is told to come again (503 with Retry-After): nothing of the request was read, so it may be repeated.
+``patience`` says. Where all places are taken, the next ones wait in a queue, unread; who is one too many there, or
+waits in vain, is told to come again (503 with Retry-After): nothing was read of the request, so it may be repeated.
 """
 
 import asyncio
+import enum
 import http
 import os
 import socket
@@ -33,7 +34,7 @@ from waypost.host.users import user_name
 _BACKLOG = 64
 AT_ONCE = 64
 """Who may be connected at once; and as many beside them that are refused."""
-ROW = 256
+QUEUE = 256
 """So many more wait until one of those has gone."""
 WAITING = 10.0
 """Seconds in which that has to be."""
@@ -118,9 +119,9 @@ class ApiServer(Server):
         kin: str = "",
         *,
         patience: float = PATIENCE,
-        room: int = ROW,
+        queue: int = QUEUE,
     ) -> None:
-        super().__init__(listener, app, _protocol(Door(children, kin, patience, room)))
+        super().__init__(listener, app, _protocol(Door(children, kin, patience, queue)))
 
 
 def _make_way(path: Path) -> None:
@@ -142,52 +143,63 @@ class Door:
     patience: float
     room: int
     """How many may wait."""
-    row: "deque[PeerProtocol]" = field(default_factory=deque)
+    queue: "deque[PeerProtocol]" = field(default_factory=deque)
+
+
+class Standing(enum.Enum):
+    """Where a connection stands."""
+
+    SERVED = "it has a place"
+    QUEUED = "it waits for one, unread"
+    REFUSED = "whatever it asks, it is told why it is refused"
+    LEAVING = "it was told to come again"
 
 
 class PeerProtocol(Patient):
     """The protocol of uvicorn, with a look at who connects. For the API's one event loop."""
 
     door: Door
-    stranger = False
+    standing = Standing.SERVED
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Let it in, have it wait, or refuse it."""
         # asyncio's wrapper of the socket; it has getsockopt and no more is needed
         connection = cast("socket.socket", transport.get_extra_info("socket"))
+        self.patience = self.door.patience
         try:
             self.app = _introduced(self.app, admit(connection, self.door.children(), self.door.kin))
         except PeerRefused as refused:
-            self.stranger, self.app = True, _refusing(refused, http.HTTPStatus.FORBIDDEN)
-        self.patience = min(_BRIEFLY, self.door.patience) if self.stranger else self.door.patience
-        room = self._alike() < AT_ONCE
+            self.standing, self.app = Standing.REFUSED, _refusing(refused, http.HTTPStatus.FORBIDDEN)
+            self.patience = min(_BRIEFLY, self.patience)
+        full = self._count() >= AT_ONCE
         super().connection_made(transport)
-        if self.stranger and not room:
+        if full and self.standing is Standing.REFUSED:
             transport.abort()
-        elif not room:
-            self._wait_in_row()
+        elif full:
+            self._enqueue()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A place may be free now."""
         super().connection_lost(exc)
-        row = self.door.row
-        if self in row:
-            row.remove(self)
-        elif row and not self.stranger and self._alike() < AT_ONCE:
-            first = row.popleft()
+        queue = self.door.queue
+        if self.standing is Standing.QUEUED:
+            queue.remove(self)
+        elif self.standing is Standing.SERVED and queue and self._count() < AT_ONCE:
+            first = queue.popleft()
+            first.standing = Standing.SERVED
             first.wait(self.door.patience)
             first.transport.resume_reading()
 
     def look(self) -> None:
-        """Nobody has gone for too long; or it hangs."""
-        if self in self.door.row:
+        """Nothing has come for so long, or there was no place."""
+        if self.standing is Standing.QUEUED:
             self._send_away()
         else:
             super().look()
 
     def shutdown(self) -> None:
         """The host ends."""
-        if self in self.door.row:
+        if self.standing is Standing.QUEUED:
             self._send_away()
         else:
             super().shutdown()
@@ -197,20 +209,22 @@ class PeerProtocol(Patient):
         self.transport.write(_answer("400 Bad Request", _words(Usage(msg))))
         self.transport.close()
 
-    def _alike(self) -> int:
-        """How many of its kind have a place."""
-        alike = sum(getattr(one, "stranger", False) is self.stranger for one in self.connections)
-        return alike if self.stranger else alike - len(self.door.row)
+    def _count(self) -> int:
+        """How many connections stand where this one does."""
+        return sum(cast("PeerProtocol", one).standing is self.standing for one in self.connections)
 
-    def _wait_in_row(self) -> None:
+    def _enqueue(self) -> None:
         self.transport.pause_reading()
-        if len(self.door.row) >= self.door.room:
+        self.standing = Standing.QUEUED
+        self.door.queue.append(self)
+        if len(self.door.queue) > self.door.room:
             self._send_away()
-            return
-        self.door.row.append(self)
-        self.wait(min(WAITING, self.door.patience))
+        else:
+            self.wait(min(WAITING, self.door.patience))
 
     def _send_away(self) -> None:
+        self.door.queue.remove(self)
+        self.standing = Standing.LEAVING
         self.transport.write(_busy())
         self.transport.close()
 
