@@ -11,24 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from actors.draining import ChildWeighed
+from actors.logic import child_states as st
 from actors.logic.child_ears import Ears
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import advance
 from actors.logic.child_requests import Submitted
-from actors.logic.child_states import (
-    Log,
-    Meet,
-    Message,
-    New,
-    Setup,
-    Signal,
-    Spawn,
-    State,
-    ToBroadcaster,
-    ToDispatch,
-    ToParent,
-    Weighing,
-)
 from actors.messages import (
     BytesCame,
     ChildProcessMessage,
@@ -132,10 +119,10 @@ class ChildProcessActor(Shell):
         parent: Ref | None = None,
         limits: Limits = DEFAULT,
     ) -> None:
-        self._setup = Setup(generation=generation, limits=limits)
+        self._setup = st.Setup(generation=generation, limits=limits)
         super().__init__(
             f"{spec.name}/{Role.CHILD}",
-            New(),
+            st.New(),
             self._hear_and_advance,
             clock=clock,
             parent=parent,
@@ -147,7 +134,7 @@ class ChildProcessActor(Shell):
         self._mask = NOTHING
         self._printed = {"stdout": Stream(), "stderr": Stream()}
 
-    def _hear_and_advance(self, state: State, message: ChildProcessMessage, now: Now) -> Next[State]:
+    def _hear_and_advance(self, state: st.State, message: ChildProcessMessage, now: Now) -> Next[st.State]:
         """The decision, with bytes turned into what they say first."""
         if isinstance(message, ProcessEnded) and self._line is not None and self._line.witness is not None:
             message = replace(message, starved=self._line.witness.saw())
@@ -173,7 +160,7 @@ class ChildProcessActor(Shell):
             if came.data and not shown:
                 return ()
             came = replace(came, data=shown)
-        messages: tuple[Message, ...] = (came,)
+        messages: tuple[st.Message, ...] = (came,)
         return messages
 
     def perform(self, effect: Any) -> None:  # noqa: C901, PLR0912 - one line per effect
@@ -192,24 +179,24 @@ class ChildProcessActor(Shell):
                         correlation=effect.correlation,
                     ),
                 )
-            case ToDispatch():
+            case st.ToDispatch():
                 tell(self._peers.dispatch, effect.message)
-            case ToBroadcaster():
+            case st.ToBroadcaster():
                 tell(self._peers.broadcaster, effect.message)
-            case ToParent():
+            case st.ToParent():
                 tell(self._parent, effect.message)
-            case Weighing():
+            case st.Weighing():
                 tell(self._parent, ChildWeighed(self._setup.generation, resident(effect.pid)))
-            case Log():
+            case st.Log():
                 self._command.output(effect.data)
-            case Signal():
+            case st.Signal():
                 if self._line is not None:
                     self._line.wire.signal(effect.number)
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
-            case Meet():
+            case st.Meet():
                 self._peers = effect.peers
-            case Spawn():
+            case st.Spawn():
                 self._spawn()
             case _:
                 super().perform(effect)

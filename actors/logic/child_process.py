@@ -13,34 +13,10 @@ from typing import assert_never
 from actors.describing import ExitReason
 from actors.draining import RecycleRequested, Weigh
 from actors.errors import RuleBroken
+from actors.logic import child_states as st
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
 from actors.logic.child_pace import Pace, charge, release
 from actors.logic.child_requests import Given, Submitted, answer, commits, fetch, take
-from actors.logic.child_states import (
-    Alive,
-    Broke,
-    Doomed,
-    Gone,
-    Greeting,
-    Heard,
-    HungUp,
-    Killed,
-    Launching,
-    Leaving,
-    Log,
-    Meet,
-    Message,
-    New,
-    Setup,
-    Signal,
-    Spawn,
-    State,
-    Talking,
-    ToBroadcaster,
-    ToDispatch,
-    ToParent,
-    Weighing,
-)
 from actors.messages import (
     BytesCame,
     ChannelViolated,
@@ -72,8 +48,8 @@ _LINE = 500
 _REASON = 1000
 
 
-KILL = Signal(signal.SIGKILL)
-TERM = Signal(signal.SIGTERM)
+KILL = st.Signal(signal.SIGKILL)
+TERM = st.Signal(signal.SIGTERM)
 PATIENCE = Woken(1)
 """A wake-up: it means "still here? then SIGKILL"."""
 PACE = Woken(2)
@@ -84,75 +60,75 @@ PACE = Woken(2)
 
 
 def advance(  # noqa: PLR0911 - one return per state
-    setup: Setup, state: State, message: Message, now: Now
-) -> Next[State]:
+    setup: st.Setup, state: st.State, message: st.Message, now: Now
+) -> Next[st.State]:
     """Decide what a message leads to."""
     if isinstance(message, Peers):
-        return Next(state, (Meet(message),))
+        return Next(state, (st.Meet(message),))
     match state:
-        case New():
+        case st.New():
             return _new(setup, state, message)
-        case Launching():
+        case st.Launching():
             return _launching(setup, state, message)
-        case Doomed():
+        case st.Doomed():
             return _doomed(setup, state, message)
-        case Greeting():
+        case st.Greeting():
             return _greeting(setup, state, message, now)
-        case Talking():
+        case st.Talking():
             return _talking(setup, state, message, now)
-        case Leaving():
+        case st.Leaving():
             return _leaving(setup, state, message)
-        case Killed():
+        case st.Killed():
             return _killed(setup, state, message)
-        case Gone():
+        case st.Gone():
             return Next(state)  # late news of a finished child is harmless
         case _:
             assert_never(state)
 
 
-def _new(setup: Setup, state: New, message: Message) -> Next[State]:
+def _new(setup: st.Setup, state: st.New, message: st.Message) -> Next[st.State]:
     match message:
         case Launch():
-            return Next(Launching(), (Spawn(),))
+            return Next(st.Launching(), (st.Spawn(),))
         case Terminate():
             return _never_was(setup, f"not started: {message.reason}")
         case _:
             return Next(state)  # nobody can mean this child yet
 
 
-def _launching(setup: Setup, state: Launching, message: Message) -> Next[State]:
+def _launching(setup: st.Setup, state: st.Launching, message: st.Message) -> Next[st.State]:
     match message:
         case Spawned():
-            return Next(Greeting(message.pid))
+            return Next(st.Greeting(message.pid))
         case SpawnFailed():
             return _never_was(setup, message.reason)
         case Terminate():
-            return Next(Doomed())
+            return Next(st.Doomed())
         case _:
             return Next(state)
 
 
-def _doomed(setup: Setup, state: Doomed, message: Message) -> Next[State]:
+def _doomed(setup: st.Setup, state: st.Doomed, message: st.Message) -> Next[st.State]:
     match message:
         case Spawned():
-            return Next(Killed(message.pid), (KILL,))
+            return Next(st.Killed(message.pid), (KILL,))
         case SpawnFailed():
             return _never_was(setup, message.reason)
         case _:
             return Next(state)
 
 
-def _greeting(setup: Setup, state: Greeting, message: Message, now: Now) -> Next[State]:
+def _greeting(setup: st.Setup, state: st.Greeting, message: st.Message, now: Now) -> Next[st.State]:
     match message:
-        case Heard(Ready() as ready):
+        case st.Heard(Ready() as ready):
             return _greeted(setup, state, ready)
-        case Heard():
+        case st.Heard():
             return _violated(setup, state, "it spoke before it was ready")
         case _:
             return _alive(setup, state, message, now)
 
 
-def _greeted(setup: Setup, state: Greeting, ready: Ready) -> Next[State]:
+def _greeted(setup: st.Setup, state: st.Greeting, ready: Ready) -> Next[st.State]:
     match ready:
         case Ready(error=str() as error):
             hello = ChildReady(setup.generation, state.pid, "", error)
@@ -160,12 +136,12 @@ def _greeted(setup: Setup, state: Greeting, ready: Ready) -> Next[State]:
             hello = ChildReady(setup.generation, state.pid, code, "")
         case _:
             return _violated(setup, state, "its `ready` names neither code nor an error")
-    return Next(Talking(state.pid, state.tail), (ToParent(hello),))
+    return Next(st.Talking(state.pid, state.tail), (st.ToParent(hello),))
 
 
-def _talking(setup: Setup, state: Talking, message: Message, now: Now) -> Next[State]:
+def _talking(setup: st.Setup, state: st.Talking, message: st.Message, now: Now) -> Next[st.State]:
     match message:
-        case Heard():
+        case st.Heard():
             return _heard(setup, state, message.message)
         case Outcome():
             return _answered(setup, state, message, now)
@@ -179,11 +155,11 @@ def _talking(setup: Setup, state: Talking, message: Message, now: Now) -> Next[S
             return _alive(setup, state, message, now)
 
 
-def _leaving(setup: Setup, state: Leaving, message: Message) -> Next[State]:
+def _leaving(setup: st.Setup, state: st.Leaving, message: st.Message) -> Next[st.State]:
     match message:
         case Woken() if message == PATIENCE:
             return _kill(state)
-        case Broke() | Stalled():
+        case st.Broke() | Stalled():
             return _kill(state)  # its end has been asked for: nothing new to tell
         case Terminate():
             return Next(state, (TERM,))
@@ -191,37 +167,37 @@ def _leaving(setup: Setup, state: Leaving, message: Message) -> Next[State]:
             return _ending(setup, state, message)
 
 
-def _killed(setup: Setup, state: Killed, message: Message) -> Next[State]:
+def _killed(setup: st.Setup, state: st.Killed, message: st.Message) -> Next[st.State]:
     return _ending(setup, state, message)
 
 
 # --- what several states share -------------------------------------------------------------------------------------
 
 
-def _alive(setup: Setup, state: Greeting | Talking, message: Message, now: Now) -> Next[State]:
+def _alive(setup: st.Setup, state: st.Greeting | st.Talking, message: st.Message, now: Now) -> Next[st.State]:
     match message:
-        case Broke():
+        case st.Broke():
             return _violated(setup, state, message.reason)
         case Stalled():
             return _violated(setup, state, f"it left {message.unsent} bytes unread")
-        case HungUp():
+        case st.HungUp():
             # Mostly the first sign of an exit. A process that lives on without a channel is of no use.
-            return Next(Leaving(state.pid, state.tail), (_patience(setup, now),))
+            return Next(st.Leaving(state.pid, state.tail), (_patience(setup, now),))
         case Terminate():
             farewell = Transmit(Shutdown(reason=message.reason[:_REASON]))
-            return Next(Leaving(state.pid, state.tail), (farewell, TERM, _patience(setup, now)))
+            return Next(st.Leaving(state.pid, state.tail), (farewell, TERM, _patience(setup, now)))
         case Weigh():
-            return Next(state, (Weighing(state.pid),))
+            return Next(state, (st.Weighing(state.pid),))
         case _:
             return _ending(setup, state, message)
 
 
-def _ending(setup: Setup, state: Alive, message: Message) -> Next[State]:
+def _ending(setup: st.Setup, state: st.Alive, message: st.Message) -> Next[st.State]:
     match message:
         case ProcessEnded():
             reason = _reason(state, message)
-            noted = Log(f"-- generation {setup.generation}: {reason} --\n".encode())
-            return Next(Gone(), (ToParent(ChildExited(setup.generation, reason)), noted, Halt()))
+            noted = st.Log(f"-- generation {setup.generation}: {reason} --\n".encode())
+            return Next(st.Gone(), (st.ToParent(ChildExited(setup.generation, reason)), noted, Halt()))
         case BytesCame("stdout"):
             return Next(state, _logged(message.data))
         case BytesCame("stderr"):
@@ -230,40 +206,40 @@ def _ending(setup: Setup, state: Alive, message: Message) -> Next[State]:
             return Next(state)  # too late to matter, or not for a child that is about to end
 
 
-def _logged(data: bytes) -> tuple[Log, ...]:
-    return (Log(data),) if data else ()  # the end of stdout is not the end of a child
+def _logged(data: bytes) -> tuple[st.Log, ...]:
+    return (st.Log(data),) if data else ()  # the end of stdout is not the end of a child
 
 
-def _never_was(setup: Setup, why: str) -> Next[State]:
-    return Next(Gone(), (ToParent(ChildExited(setup.generation, ExitReason(blame="host", failure=why))), Halt()))
+def _never_was(setup: st.Setup, why: str) -> Next[st.State]:
+    return Next(st.Gone(), (st.ToParent(ChildExited(setup.generation, ExitReason(blame="host", failure=why))), Halt()))
 
 
-def _violated(setup: Setup, state: Greeting | Talking, reason: str) -> Next[State]:
-    told = ToParent(ChannelViolated(setup.generation, reason))
-    return Next(Killed(state.pid, state.tail), (told, KILL))
+def _violated(setup: st.Setup, state: st.Greeting | st.Talking, reason: str) -> Next[st.State]:
+    told = st.ToParent(ChannelViolated(setup.generation, reason))
+    return Next(st.Killed(state.pid, state.tail), (told, KILL))
 
 
-def _kill(state: Talking | Leaving, why: str = "") -> Next[State]:
-    return Next(Killed(state.pid, state.tail, why), (KILL,))
+def _kill(state: st.Talking | st.Leaving, why: str = "") -> Next[st.State]:
+    return Next(st.Killed(state.pid, state.tail, why), (KILL,))
 
 
-def _patience(setup: Setup, now: Now) -> WakeAt:
+def _patience(setup: st.Setup, now: Now) -> WakeAt:
     return WakeAt(PATIENCE, mono=now.mono + setup.limits.kill_grace)
 
 
 # --- requests and what is sent -------------------------------------------------------------------------------------
 
 
-def _heard(setup: Setup, state: Talking, message: FromChild | Progress) -> Next[State]:
+def _heard(setup: st.Setup, state: st.Talking, message: FromChild | Progress) -> Next[st.State]:
     match message:
         case Ready():
             return _violated(setup, state, "it was ready twice")
         case RunLogCredit():
-            return Next(state, (ToDispatch(message),))
+            return Next(state, (st.ToDispatch(message),))
         case Progress():
             return _progress(setup, state, message)
         case RecycleRequest(reason=reason):
-            return Next(state, (ToParent(RecycleRequested(setup.generation, reason)),))
+            return Next(state, (st.ToParent(RecycleRequested(setup.generation, reason)),))
         case _:
             try:
                 given = take(
@@ -278,7 +254,7 @@ def _heard(setup: Setup, state: Talking, message: FromChild | Progress) -> Next[
             return _served(setup, state, given)
 
 
-def _answered(setup: Setup, state: Talking, outcome: Outcome, now: Now) -> Next[State]:
+def _answered(setup: st.Setup, state: st.Talking, outcome: Outcome, now: Now) -> Next[st.State]:
     match outcome.result:
         case Withheld() if outcome.correlation not in state.desk.open:
             return Next(state)
@@ -297,7 +273,7 @@ def _answered(setup: Setup, state: Talking, outcome: Outcome, now: Now) -> Next[
             assert_never(outcome.result)
 
 
-def _released(setup: Setup, state: Talking, now: Now) -> Next[State]:
+def _released(setup: st.Setup, state: st.Talking, now: Now) -> Next[st.State]:
     pace, say = release(state.pace, now.mono)
     following = _pumped(setup, _pushed(setup, replace(state, pace=pace), say))
     return Next(following.state, (*following.effects, *_wake(pace)))
@@ -308,15 +284,15 @@ def _wake(pace: Pace) -> tuple[WakeAt, ...]:
     return (WakeAt(PACE, mono=pace.late[0].due),) if pace.late else ()
 
 
-def _served(setup: Setup, state: Talking, given: Given) -> Next[State]:
+def _served(setup: st.Setup, state: st.Talking, given: Given) -> Next[st.State]:
     return _pumped(setup, _pushed(setup, replace(state, desk=given.desk), given.say), given.submit)
 
 
-def _pushed(setup: Setup, state: Talking, items: tuple[Item | ToChild, ...]) -> Talking:
+def _pushed(setup: st.Setup, state: st.Talking, items: tuple[Item | ToChild, ...]) -> st.Talking:
     return replace(state, outbox=push(state.outbox, items, page=setup.limits.page)) if items else state
 
 
-def _pumped(setup: Setup, state: Talking, submit: tuple[Submitted, ...] = ()) -> Next[State]:
+def _pumped(setup: st.Setup, state: st.Talking, submit: tuple[Submitted, ...] = ()) -> Next[st.State]:
     """Let leave what may leave, and ask for the next blob once there is room for it."""
     outbox, leaving = pump(state.outbox, chunk=setup.limits.chunk, page=setup.limits.page)
     if outbox.light > setup.limits.unsent:
@@ -328,25 +304,25 @@ def _pumped(setup: Setup, state: Talking, submit: tuple[Submitted, ...] = ()) ->
     return Next(replace(state, desk=desk, outbox=outbox), (*submit, *leaving))
 
 
-def _progress(setup: Setup, state: Talking, progress: Progress) -> Next[State]:
+def _progress(setup: st.Setup, state: st.Talking, progress: Progress) -> Next[st.State]:
     try:
         came = ProgressCame(parse_run_id(progress.run), call_id(progress.call), progress.seq, progress.text)
     except Invalid as bad:
         return _violated(setup, state, bad.message)
-    return Next(state, (ToBroadcaster(came),))
+    return Next(state, (st.ToBroadcaster(came),))
 
 
 # --- why it ended --------------------------------------------------------------------------------------------------
 
 
-def _reason(state: Alive, ended: ProcessEnded) -> ExitReason:
-    why = state.why if isinstance(state, Killed) else ""
+def _reason(state: st.Alive, ended: ProcessEnded) -> ExitReason:
+    why = state.why if isinstance(state, st.Killed) else ""
     reason = ExitReason(blame="host" if why else "child", failure=why, stderr=last_lines(state.tail))
     if ended.status is None:
         return replace(reason, failure=why or "ended; its exit status went to somebody else")
     if ended.signalled:
         # SIGKILL is what the kernel's killer sends; where we have sent one, it was ours.
-        starved = ended.starved and ended.status == signal.SIGKILL and not isinstance(state, Killed)
+        starved = ended.starved and ended.status == signal.SIGKILL and not isinstance(state, st.Killed)
         return replace(reason, signal=_name(ended.status), starved=starved)
     return replace(reason, status=ended.status)
 

@@ -14,6 +14,7 @@ from actors.describing import Description
 from actors.messages import WakeAt, WatchRun
 from actors.supervisor import SupervisorActor
 from waypost.acting import Next, Ref
+from waypost.host import root_states as st
 from waypost.host.child_log import ChildLog
 from waypost.host.courier import CourierActor
 from waypost.host.crew import HostCrew, Ports
@@ -29,21 +30,6 @@ from waypost.host.messages import BusStarted, DeploymentStarted, Installed, Root
 from waypost.host.notes import note
 from waypost.host.providers import Surroundings
 from waypost.host.root_logic import advance
-from waypost.host.root_states import (
-    Dismiss,
-    GiveUp,
-    Idle,
-    Install,
-    Introduce,
-    Note,
-    Report,
-    Reseat,
-    Setup,
-    StartBus,
-    StartDeployment,
-    State,
-    Vacate,
-)
 from waypost.host.seats import Seat
 from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment, RunId
@@ -76,21 +62,21 @@ class HostActor(Shell):
     """The root. Told ``Begin``; asked ``Deployments`` and ``End``."""
 
     def __init__(self, house: House) -> None:
-        self._setup = Setup(house.ports.limits, house.seats, house.attendants)
-        super().__init__("host", Idle(), self._decide, clock=house.ports.clock)
+        self._setup = st.Setup(house.ports.limits, house.seats, house.attendants)
+        super().__init__("host", st.Idle(), self._decide, clock=house.ports.clock)
         self._house = house
         self._kin = kin(house.ports.data)  # once: its folder may be moved while a deployment sleeps
         self._code = {described.spec.name: described for described in house.described}
         self._started: list[Ref] = []
         self._keeper: Ref | None = None
 
-    def _decide(self, state: State, message: RootMessage, now: Now) -> Next[State]:
+    def _decide(self, state: st.State, message: RootMessage, now: Now) -> Next[st.State]:
         return advance(self._setup, state, message, now)
 
     def perform(self, effect: Any) -> None:  # noqa: C901, PLR0912 - one case per effect
         """Start, end, tell."""
         match effect:
-            case StartBus():
+            case st.StartBus():
                 self._start_keeper()
                 ports = self._house.ports
                 bus = MailBusActor.start(
@@ -103,25 +89,25 @@ class HostActor(Shell):
                 )
                 self._keep(bus)
                 self.actor_ref.tell(BusStarted(effect.incarnation, bus))
-            case StartDeployment():
+            case st.StartDeployment():
                 self._start_deployment(effect)
-            case Install():
+            case st.Install():
                 self.actor_ref.tell(Installed(effect.one.spec.name, self._install(effect.one)))
-            case Dismiss():
+            case st.Dismiss():
                 effect.ref.stop(block=False)
-            case Introduce():
+            case st.Introduce():
                 if (who := effect.seat.occupant) is not None:
                     tell(effect.supervisor, WatchRun(effect.seat.what, who))
-            case Reseat():
+            case st.Reseat():
                 log.error("the %s has failed; another one takes its place", effect.seat.name)
                 effect.seat.take(self.actor_ref, effect.incarnation)
-            case Vacate():
+            case st.Vacate():
                 log.error("the %s %s; the host goes on without it", effect.seat.name, effect.why)
-            case Report():
+            case st.Report():
                 self._house.report(effect.description)
-            case Note():
+            case st.Note():
                 note(self._house.ports.data, self._code[effect.name], effect.sleep)
-            case GiveUp():
+            case st.GiveUp():
                 self._house.give_up(effect.error)
             case WakeAt():
                 self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
@@ -152,7 +138,7 @@ class HostActor(Shell):
                 which = f"env= lists {variable}, which credentials.toml has as a secret"
                 log.warning("%s: %s; its steps get it by waypost.secret() only", each.spec.name, which)
 
-    def _start_deployment(self, effect: StartDeployment) -> None:
+    def _start_deployment(self, effect: st.StartDeployment) -> None:
         ports, name = self._house.ports, effect.spec.name
         courier = CourierActor.start(
             name, limits=ports.limits, clock=ports.clock, parent=self.actor_ref, incarnation=effect.incarnation

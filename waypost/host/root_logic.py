@@ -12,6 +12,7 @@ from actors.describing import Description
 from actors.draining import Depart
 from actors.messages import Start, StateChanged, Stop, WakeAt, WatchRun, Woken
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from waypost.host import root_states as st
 from waypost.host.berths import left
 from waypost.host.errors import AllDown, HostBroke, NotNow
 from waypost.host.messages import (
@@ -44,29 +45,6 @@ from waypost.host.root_sleep import (
     settle,
     woken,
 )
-from waypost.host.root_states import (
-    Awaiting,
-    Dismiss,
-    GiveUp,
-    Idle,
-    Installing,
-    Introduce,
-    Leaving,
-    Lost,
-    Member,
-    Opening,
-    Parting,
-    Raised,
-    Raising,
-    Report,
-    Running,
-    Setup,
-    StartBus,
-    StartDeployment,
-    State,
-    Stopped,
-    Stopping,
-)
 from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -83,56 +61,62 @@ _DEADLINE = 1
 
 
 def advance(  # noqa: C901, PLR0911 - one return per state
-    setup: Setup, state: State, message: RootMessage, now: Now
-) -> Next[State]:
+    setup: st.Setup, state: st.State, message: RootMessage, now: Now
+) -> Next[st.State]:
     """One message."""
-    if isinstance(message, Asked) and isinstance(message.body, Awaken) and not isinstance(state, Opening | Running):
+    if (
+        isinstance(message, Asked)
+        and isinstance(message.body, Awaken)
+        and not isinstance(state, st.Opening | st.Running)
+    ):
         return Next(state, refused((message.token,), why="the host is stopping"))
     if isinstance(message, Asked) and isinstance(message.body, Deployments):
-        members = () if isinstance(state, Idle) else tuple(map(deployed, state.members.values()))
+        members = () if isinstance(state, st.Idle) else tuple(map(deployed, state.members.values()))
         return Next(state, (Reply(message.token, members),))
     match state:
-        case Opening() | Running() | Stopping() if isinstance(message, Asked) and isinstance(message.body, Redeploy):
+        case st.Opening() | st.Running() | st.Stopping() if isinstance(message, Asked) and isinstance(
+            message.body, Redeploy
+        ):
             return redeploy(state, message.token, message.body, setup.limits)
-        case Opening() | Running() if isinstance(message, Asked) and isinstance(message.body, Awaken):
+        case st.Opening() | st.Running() if isinstance(message, Asked) and isinstance(message.body, Awaken):
             following = roused(state, message.body.name, message.token)
-            if not isinstance(following.state, Running):
+            if not isinstance(following.state, st.Running):
                 return following
             settled = settle(setup, following.state, now)
             return Next(settled.state, (*following.effects, *settled.effects))
-        case Idle():
+        case st.Idle():
             return _idle(setup, state, message)
-        case Opening():
+        case st.Opening():
             return _opening(setup, state, message, now)
-        case Running():
+        case st.Running():
             return _running(setup, state, message, now)
-        case Stopping():
+        case st.Stopping():
             return _stopping(state, message)
-        case Stopped():
+        case st.Stopped():
             return Next(state, (Reply(message.token, None),)) if isinstance(message, Asked) else Next(state)
         case _:
             assert_never(state)
 
 
-def _idle(setup: Setup, state: Idle, message: RootMessage) -> Next[State]:
+def _idle(setup: st.Setup, state: st.Idle, message: RootMessage) -> Next[st.State]:
     match message:
         case Begin():
             opening = begun(message)
-            return Next(opening, (StartBus(1), *asleep(setup, opening.members.values())))
+            return Next(opening, (st.StartBus(1), *asleep(setup, opening.members.values())))
         case Asked():
-            return Next(Stopped({}), (Reply(message.token, None),))
+            return Next(st.Stopped({}), (Reply(message.token, None),))
         case _:
             return Next(state)
 
 
-def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Next[State]:
+def _opening(setup: st.Setup, state: st.Opening, message: RootMessage, now: Now) -> Next[st.State]:
     match message:
         case BusStarted():
             members = state.members.values()
-            running = Running(state.members, message.bus, state.incarnation, state.faults, state.night, state.lapses)
-            serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, Raised))
+            running = st.Running(state.members, message.bus, state.incarnation, state.faults, state.night, state.lapses)
+            serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, st.Raised))
             # The bus that was to send these away may have ended before it did.
-            depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, Parting))
+            depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, st.Parting))
             following = settle(setup, running, now)
             return Next(following.state, (routes(running), *serve, *depart, *following.effects))
         case Asked():
@@ -142,7 +126,7 @@ def _opening(setup: Setup, state: Opening, message: RootMessage, now: Now) -> Ne
             return _of_deployments(setup, state, message, now)
 
 
-def _running(setup: Setup, state: Running, message: RootMessage, now: Now) -> Next[State]:
+def _running(setup: st.Setup, state: st.Running, message: RootMessage, now: Now) -> Next[st.State]:
     match message:
         case Asked():
             return _end(state.members, message, now, setup.limits)
@@ -152,22 +136,22 @@ def _running(setup: Setup, state: Running, message: RootMessage, now: Now) -> Ne
             faults = _recent(state.faults, now, setup.limits)
             if len(faults) >= setup.limits.actor_failures:
                 broke = HostBroke(f"the mail bus failed {len(faults)} times: {message.failure}")
-                return Next(replace(state, faults=faults), (GiveUp(broke),))
+                return Next(replace(state, faults=faults), (st.GiveUp(broke),))
             incarnation = state.incarnation + 1
             return Next(
-                Opening(state.members, incarnation, faults, state.night, state.lapses), (StartBus(incarnation),)
+                st.Opening(state.members, incarnation, faults, state.night, state.lapses), (st.StartBus(incarnation),)
             )
         case _:
             following = _of_deployments(setup, state, message, now)
-            if not isinstance(following.state, Running):
+            if not isinstance(following.state, st.Running):
                 return following
             settled = settle(setup, following.state, now)
             return Next(settled.state, (*following.effects, *settled.effects))
 
 
 def _of_deployments(  # noqa: PLR0911 - one return per message
-    setup: Setup, state: Opening | Running, message: RootMessage, now: Now
-) -> Next[State]:
+    setup: st.Setup, state: st.Opening | st.Running, message: RootMessage, now: Now
+) -> Next[st.State]:
     match message:
         case DeploymentStarted():
             return _started(setup, state, message)
@@ -187,10 +171,10 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
             assert_never(message)
 
 
-def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted) -> Next[State]:
+def _started(setup: st.Setup, state: st.Opening | st.Running, message: DeploymentStarted) -> Next[st.State]:
     member = state.members[message.name]
-    assert isinstance(member, Raising), "nobody else is being made"
-    raised = Raised(
+    assert isinstance(member, st.Raising), "nobody else is being made"
+    raised = st.Raised(
         spec=member.spec,
         incarnation=message.incarnation,
         description=member.description,
@@ -199,102 +183,104 @@ def _started(setup: Setup, state: Opening | Running, message: DeploymentStarted)
     )
     after = replace(state, members={**state.members, message.name: raised})
     effects: list[object] = []
-    if isinstance(after, Running):
+    if isinstance(after, st.Running):
         route = Reroute(member.spec.address, Route(message.name, message.supervisor))
         # In the place of one that failed, or had another address: with all others, and what was handed there is lost.
         told = Tell(after.bus, route) if member.last is None else routes(after)
         effects += [told, Tell(message.courier, Serve(message.supervisor, after.bus))]
-    effects += [Introduce(seat, message.supervisor) for seat in setup.seats]
+    effects += [st.Introduce(seat, message.supervisor) for seat in setup.seats]
     effects += [Tell(message.supervisor, WatchRun(what, who)) for what, who in setup.attendants]
     handed = hand(raised, member.wishes)
     return Next(after, (*effects, Tell(message.supervisor, Start()), *handed))
 
 
-def _changed(state: Opening | Running, description: Description) -> Next[State]:
+def _changed(state: st.Opening | st.Running, description: Description) -> Next[st.State]:
     member = state.members.get(description.name)
-    if member is None or isinstance(member, Lost):
+    if member is None or isinstance(member, st.Lost):
         return Next(state)
-    if isinstance(member, Raised | Parting):
+    if isinstance(member, st.Raised | st.Parting):
         return reported(state, member, description, _all_down)
     after = replace(state, members={**state.members, description.name: replace(member, description=description)})
-    dismissed: tuple[Dismiss, ...] = ()
-    if isinstance(member, Leaving) and description.state == "stopped":
-        dismissed = Dismiss(member.supervisor), Dismiss(member.courier)
-    return Next(after, (Report(description), *dismissed, *_all_down(after.members)))
+    dismissed: tuple[st.Dismiss, ...] = ()
+    if isinstance(member, st.Leaving) and description.state == "stopped":
+        dismissed = st.Dismiss(member.supervisor), st.Dismiss(member.courier)
+    return Next(after, (st.Report(description), *dismissed, *_all_down(after.members)))
 
 
 def _ended(  # noqa: PLR0911 - one return per actor that ends
-    setup: Setup, state: Opening | Running, message: ActorEnded, now: Now
-) -> Next[State]:
+    setup: st.Setup, state: st.Opening | st.Running, message: ActorEnded, now: Now
+) -> Next[st.State]:
     if message.name in VITAL:
-        return Next(state, (GiveUp(HostBroke(f"the {message.name} failed: {message.failure}")),))
+        return Next(state, (st.GiveUp(HostBroke(f"the {message.name} failed: {message.failure}")),))
     seat = next((seat for seat in setup.seats if seat.name == message.name), None)
     if seat is not None:
         return unseated(setup, state, seat, message, now)
     name, _, role = message.name.partition("/")
     member = state.members.get(Deployment(name))
-    if isinstance(member, Leaving) and role == SUPERVISOR:
+    if isinstance(member, st.Leaving) and role == SUPERVISOR:
         return left_for(state, member)
-    if isinstance(member, Parting) and role == SUPERVISOR:
+    if isinstance(member, st.Parting) and role == SUPERVISOR:
         return departed(setup, state, member)
-    if not isinstance(member, Raised):
+    if not isinstance(member, st.Raised):
         return Next(state)
     if role == COURIER and message.incarnation == member.incarnation:
         # Another one can only be subscribed by another supervisor, from whose repository it learns what is due.
-        return Next(state, (Dismiss(member.supervisor),))
+        return Next(state, (st.Dismiss(member.supervisor),))
     if role != SUPERVISOR:
         return Next(state)
     return _made_anew(setup, state, member, message.failure, now)
 
 
-def _made_anew(setup: Setup, state: Opening | Running, member: Raised, failure: str | None, now: Now) -> Next[State]:
+def _made_anew(
+    setup: st.Setup, state: st.Opening | st.Running, member: st.Raised, failure: str | None, now: Now
+) -> Next[st.State]:
     reason = f"its supervisor failed: {failure}" if failure else "its supervisor has ended"
     faults = _recent(state.faults, now, setup.limits)
     incarnation = member.incarnation + 1
-    after: Member
-    effects: list[object] = [Dismiss(member.courier)]
+    after: st.Member
+    effects: list[object] = [st.Dismiss(member.courier)]
     night = state.night
     if len(faults) >= setup.limits.actor_failures:
         night = replace(night, berths=left(night.berths, member.spec.name))
         shown = described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
-        after = Lost(spec=member.spec, incarnation=incarnation, description=shown)
+        after = st.Lost(spec=member.spec, incarnation=incarnation, description=shown)
     else:
         shown = described(member.spec, "starting", reason)
-        after = Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)
-        effects.append(StartDeployment(member.spec, incarnation))
+        after = st.Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)
+        effects.append(st.StartDeployment(member.spec, incarnation))
     members = {**state.members, member.spec.name: after}
     after_all = replace(state, members=members, faults=faults, night=night)
-    return Next(after_all, (*effects, Report(shown), *_all_down(members)))
+    return Next(after_all, (*effects, st.Report(shown), *_all_down(members)))
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
 
 
-def _end(members: Mapping[Deployment, Member], message: Asked, now: Now, limits: Limits) -> Next[State]:
+def _end(members: Mapping[Deployment, st.Member], message: Asked, now: Now, limits: Limits) -> Next[st.State]:
     assert isinstance(message.body, End)
     # One that has stopped before has nothing left to end, and would say so no second time.
     raised = [
         member
         for member in members.values()
-        if isinstance(member, Raised | Leaving | Parting) and member.description.state != "stopped"
+        if isinstance(member, st.Raised | st.Leaving | st.Parting) and member.description.state != "stopped"
     ]
     why = NotNow("the host is stopping")
     waiting: tuple[object, ...] = tuple(
-        Reply(each.asker, why) for each in members.values() if isinstance(each, Leaving | Installing)
+        Reply(each.asker, why) for each in members.values() if isinstance(each, st.Leaving | st.Installing)
     )
-    wishes = (each.wishes for each in members.values() if isinstance(each, Parting | Awaiting | Raising))
+    wishes = (each.wishes for each in members.values() if isinstance(each, st.Parting | st.Awaiting | st.Raising))
     waiting = (*waiting, *refused(*wishes, why="the host is stopping"))
     if not raised:
-        return Next(Stopped(members), (*waiting, Reply(message.token, None)))
+        return Next(st.Stopped(members), (*waiting, Reply(message.token, None)))
     # Youngest first; each is on its own, so that one that is slow delays nobody.
     patience = message.body.patience
     stops = tuple(Tell(member.supervisor, Stop(patience)) for member in reversed(raised))
     left = frozenset(member.spec.name for member in raised)
     deadline = WakeAt(Woken(_DEADLINE), mono=now.mono + patience + limits.stop_deadline)
-    return Next(Stopping(members, left, (message.token,)), (*waiting, *stops, deadline))
+    return Next(st.Stopping(members, left, (message.token,)), (*waiting, *stops, deadline))
 
 
-def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
+def _stopping(state: st.Stopping, message: RootMessage) -> Next[st.State]:
     match message:
         case Asked():
             after = replace(state, askers=(*state.askers, message.token))
@@ -303,38 +289,42 @@ def _stopping(state: Stopping, message: RootMessage) -> Next[State]:
             left = (member for name, member in state.members.items() if name in state.left)
             return Next(
                 after,
-                tuple(Tell(each.supervisor, Stop()) for each in left if isinstance(each, Raised | Leaving | Parting)),
+                tuple(
+                    Tell(each.supervisor, Stop())
+                    for each in left
+                    if isinstance(each, st.Raised | st.Leaving | st.Parting)
+                ),
             )
         case StateChanged(description):
             member = replace(state.members[description.name], description=description)
             shown = replace(state, members={**state.members, description.name: member})
             following = _one_less(shown, description.name) if description.state == "stopped" else Next(shown)
-            return Next(following.state, (Report(description), *following.effects))
+            return Next(following.state, (st.Report(description), *following.effects))
         case ActorEnded():
             name, _, role = message.name.partition("/")
             return _one_less(state, Deployment(name)) if role == SUPERVISOR else Next(state)
         case Woken(token) if token == _DEADLINE:
-            return Next(Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
+            return Next(st.Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
         case _:
             return Next(state)
 
 
-def _one_less(state: Stopping, name: Deployment) -> Next[State]:
+def _one_less(state: st.Stopping, name: Deployment) -> Next[st.State]:
     left = state.left - {name}
     if left:
         return Next(replace(state, left=left))
-    return Next(Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
+    return Next(st.Stopped(state.members), tuple(Reply(token, None) for token in state.askers))
 
 
 # --- small things --------------------------------------------------------------------------------------------------
 
 
-def _all_down(members: Mapping[Deployment, Member]) -> tuple[GiveUp, ...]:
+def _all_down(members: Mapping[Deployment, st.Member]) -> tuple[st.GiveUp, ...]:
     """When no deployment has a repository that could be opened, staying up would only look like a host."""
     if any(each.description.state != "down" or each.description.generation for each in members.values()):
         return ()
     shown = (each.description for each in members.values())
-    return (GiveUp(AllDown(tuple(f"{each.name}: {each.reason}" for each in shown))),)
+    return (st.GiveUp(AllDown(tuple(f"{each.name}: {each.reason}" for each in shown))),)
 
 
 def _recent(faults: tuple[float, ...], now: Now, limits: Limits) -> tuple[float, ...]:

@@ -10,41 +10,25 @@ from typing import assert_never
 from actors.describing import Description
 from actors.messages import DeploymentSpec, Stop
 from waypost.acting import Next, Reply, Tell
+from waypost.host import root_states as st
 from waypost.host import root_why
 from waypost.host.berths import entered
 from waypost.host.errors import NotNow
 from waypost.host.messages import Installed, Redeploy
 from waypost.host.root_routes import routes
-from waypost.host.root_states import (
-    Awaiting,
-    Dormant,
-    Install,
-    Installing,
-    Leaving,
-    Lost,
-    Member,
-    Opening,
-    Parting,
-    Raised,
-    Raising,
-    Report,
-    Running,
-    StartDeployment,
-    State,
-)
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 
 
-def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next[State]:
+def redeploy(state: st.State, asker: int, wanted: Redeploy, limits: Limits) -> Next[st.State]:
     """Begin: its runs have as long to come to rest as when the host stops."""
     name = wanted.one.spec.name
-    member = state.members.get(name) if isinstance(state, Opening | Running) else None
-    if isinstance(state, Opening | Running) and isinstance(member, Dormant):
+    member = state.members.get(name) if isinstance(state, st.Opening | st.Running) else None
+    if isinstance(state, st.Opening | st.Running) and isinstance(member, st.Dormant):
         return _asleep(state, member, asker, wanted)
-    if not isinstance(state, Opening | Running) or not isinstance(member, Raised):
+    if not isinstance(state, st.Opening | st.Running) or not isinstance(member, st.Raised):
         return Next(state, (Reply(asker, NotNow(_busy(name, member))),))
-    leaving = Leaving(
+    leaving = st.Leaving(
         spec=member.spec,
         incarnation=member.incarnation,
         description=member.description,
@@ -57,29 +41,29 @@ def redeploy(state: State, asker: int, wanted: Redeploy, limits: Limits) -> Next
     return Next(after, (Tell(member.supervisor, Stop(limits.drain_stop)),))
 
 
-def _busy(name: Deployment, member: Member | None) -> str:
+def _busy(name: Deployment, member: st.Member | None) -> str:
     """Why it can't take other code at this moment."""
     match member:
-        case Leaving() | Installing():
+        case st.Leaving() | st.Installing():
             return f"another deploy of {name} is under way"
-        case Raising():
+        case st.Raising():
             return f"{name} is being started"
-        case Parting():
+        case st.Parting():
             return f"{name} is falling asleep"
-        case Awaiting():
+        case st.Awaiting():
             return f"{name} waits until another deployment falls asleep"
-        case Lost():
+        case st.Lost():
             return f"{name} has failed too often; stop the host, deploy, and start it again"
-        case Raised() | Dormant() | None:
+        case st.Raised() | st.Dormant() | None:
             return "the host is stopping"
         case _:
             assert_never(member)
 
 
-def _asleep(state: Opening | Running, member: Dormant, asker: int, wanted: Redeploy) -> Next[State]:
+def _asleep(state: st.Opening | st.Running, member: st.Dormant, asker: int, wanted: Redeploy) -> Next[st.State]:
     """Nobody has its repository open, and nobody has to end."""
     shown = described(member.spec, "starting", "its code is replaced")
-    installing = Installing(
+    installing = st.Installing(
         spec=member.spec,
         incarnation=member.incarnation + 1,
         description=shown,
@@ -94,13 +78,13 @@ def _asleep(state: Opening | Running, member: Dormant, asker: int, wanted: Redep
         deadlines=tuple(each for each in night.deadlines if each[1] != name),
     )
     after = replace(state, members={**state.members, name: installing}, night=awake)
-    return Next(after, (Report(shown), Install(wanted.one)))
+    return Next(after, (st.Report(shown), st.Install(wanted.one)))
 
 
-def left_for(state: Opening | Running, member: Leaving) -> Next[State]:
+def left_for(state: st.Opening | st.Running, member: st.Leaving) -> Next[st.State]:
     """Nobody has its repository open any more."""
     shown = described(member.spec, "starting", "its code is replaced")
-    installing = Installing(
+    installing = st.Installing(
         spec=member.spec,
         incarnation=member.incarnation + 1,
         description=shown,
@@ -109,21 +93,21 @@ def left_for(state: Opening | Running, member: Leaving) -> Next[State]:
         asker=member.asker,
     )
     after = replace(state, members={**state.members, member.spec.name: installing})
-    return Next(after, (Report(shown), Install(member.one)))
+    return Next(after, (st.Report(shown), st.Install(member.one)))
 
 
-def installed(state: Opening | Running, message: Installed) -> Next[State]:
+def installed(state: st.Opening | st.Running, message: Installed) -> Next[st.State]:
     """It starts with the new code; with the old one where that couldn't be installed, and whoever asked is told why."""
     member = state.members.get(message.name)
-    if not isinstance(member, Installing):
+    if not isinstance(member, st.Installing):
         return Next(state)
     spec = member.one.spec if message.failure is None else member.spec
     shown = described(spec, "starting", "" if message.failure is None else message.failure.message)
-    raising = Raising(spec=spec, incarnation=member.incarnation, description=shown, last=member.last)
+    raising = st.Raising(spec=spec, incarnation=member.incarnation, description=shown, last=member.last)
     after = replace(state, members={**state.members, message.name: raising})
-    start = StartDeployment(spec, member.incarnation)
-    moved = (routes(after),) if isinstance(after, Running) and spec.address != member.spec.address else ()
-    return Next(after, (*moved, Report(shown), start, Reply(member.asker, message.failure)))
+    start = st.StartDeployment(spec, member.incarnation)
+    moved = (routes(after),) if isinstance(after, st.Running) and spec.address != member.spec.address else ()
+    return Next(after, (*moved, st.Report(shown), start, Reply(member.asker, message.failure)))
 
 
 def described(spec: DeploymentSpec, state: str, reason: str) -> Description:

@@ -3,22 +3,22 @@
 from typing import assert_never
 
 from waypost.acting import Tell
+from waypost.host import root_states as st
 from waypost.host.messages import Route, Routes
-from waypost.host.root_states import Awaiting, Dormant, Installing, Leaving, Lost, Parting, Raised, Raising, Running
 
 
-def routes(state: Running) -> Tell:
+def routes(state: st.Running) -> Tell:
     """All of them; what is for one that has no supervisor now is kept by the bus, which has it woken."""
     found: dict[str, Route] = {}
     for name, member in state.members.items():
         match member:
-            case Raised() | Leaving():
+            case st.Raised() | st.Leaving():
                 found[member.spec.address] = Route(name, member.supervisor)
-            case Raising() | Installing():
+            case st.Raising() | st.Installing():
                 found[member.spec.address] = Route(name, member.last)
-            case Parting() | Dormant() | Awaiting():
+            case st.Parting() | st.Dormant() | st.Awaiting():
                 found[member.spec.address] = Route(name, None)
-            case Lost():
+            case st.Lost():
                 pass
             case _:
                 assert_never(member)

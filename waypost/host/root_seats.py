@@ -8,40 +8,30 @@ from dataclasses import replace
 
 from actors.watching import Sleeps
 from waypost.acting import ActorEnded, Next, Tell
+from waypost.host import root_states as st
 from waypost.host.root_sleep import AWARE
-from waypost.host.root_states import (
-    Dormant,
-    Introduce,
-    Leaving,
-    Opening,
-    Parting,
-    Raised,
-    Reseat,
-    Running,
-    Setup,
-    State,
-    Vacate,
-)
 from waypost.host.seats import Seat
 from waypost.model.times import Now
 
 
-def unseated(setup: Setup, state: Opening | Running, seat: Seat, message: ActorEnded, now: Now) -> Next[State]:
+def unseated(
+    setup: st.Setup, state: st.Opening | st.Running, seat: Seat, message: ActorEnded, now: Now
+) -> Next[st.State]:
     """Whoever sat there has failed."""
     since = now.mono - setup.limits.actor_window
     lapses = (*((name, at) for name, at in state.lapses if at > since), (seat.name, now.mono))
     after = replace(state, lapses=lapses)
     often = sum(name == seat.name for name, _ in lapses)
     if often >= setup.limits.actor_failures:
-        return Next(after, (Vacate(seat, f"failed {often} times within a short while: {message.failure}"),))
+        return Next(after, (st.Vacate(seat, f"failed {often} times within a short while: {message.failure}"),))
     members = state.members.values()
-    awake = (each.supervisor for each in members if isinstance(each, Raised | Parting | Leaving))
-    asleep = (each.spec for each in members if isinstance(each, Dormant) and seat.what in AWARE)
+    awake = (each.supervisor for each in members if isinstance(each, st.Raised | st.Parting | st.Leaving))
+    asleep = (each.spec for each in members if isinstance(each, st.Dormant) and seat.what in AWARE)
     return Next(
         after,
         (
-            Reseat(seat, message.incarnation + 1),
-            *(Introduce(seat, supervisor) for supervisor in awake),
+            st.Reseat(seat, message.incarnation + 1),
+            *(st.Introduce(seat, supervisor) for supervisor in awake),
             *(Tell(seat, Sleeps(each.name, each.address)) for each in asleep),
         ),
     )

@@ -18,34 +18,13 @@ from actors.messages import WakeAt, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from waypost.acting import Next, Reply, Tell
 from waypost.host import berths
+from waypost.host import root_states as st
 from waypost.host.berths import Berths, Enter, Patience, Press
 from waypost.host.clock import jump
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
 from waypost.host.messages import Begin, Deployed, Reroute, Route
 from waypost.host.root_redeploying import described
-from waypost.host.root_states import (
-    Awaiting,
-    Dismiss,
-    Dormant,
-    GiveUp,
-    Installing,
-    Leaving,
-    Lost,
-    Member,
-    Night,
-    Note,
-    Opening,
-    Parting,
-    Raised,
-    Raising,
-    Report,
-    Running,
-    Setup,
-    StartDeployment,
-    State,
-    Wish,
-)
 from waypost.host.root_why import leaving
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
@@ -63,62 +42,62 @@ _ON_THE_WAY = frozenset({"idle", "waking", "starting", "dozing", "dormant"})
 """States out of which a deployment comes by itself, and soon."""
 
 
-def begun(message: Begin) -> Opening:
+def begun(message: Begin) -> st.Opening:
     """Everybody waits to be started, in order, but those that sleep; first those that stay up whatever comes."""
-    members: dict[Deployment, Member] = {}
+    members: dict[Deployment, st.Member] = {}
     deadlines: list[tuple[int, Deployment]] = []
     for spec in message.specs:
         sleep = message.dormant.get(spec.name)
         if sleep is None:
-            members[spec.name] = Awaiting(spec=spec, incarnation=1, description=described(spec, "idle", ""))
+            members[spec.name] = st.Awaiting(spec=spec, incarnation=1, description=described(spec, "idle", ""))
             continue
         shown = _dormant(described(spec, "dormant", ""), sleep)
-        members[spec.name] = Dormant(spec=spec, incarnation=0, description=shown, deadline=sleep.deadline)
+        members[spec.name] = st.Dormant(spec=spec, incarnation=0, description=shown, deadline=sleep.deadline)
         if sleep.deadline is not None:
             deadlines.append((sleep.deadline, spec.name))
     awaiting = (spec for spec in message.specs if spec.name not in message.dormant)
     row = tuple(spec.name for spec in sorted(awaiting, key=lambda spec: not spec.warm))
-    return Opening(members, 1, night=Night(Berths(waiting=row), tuple(sorted(deadlines))))
+    return st.Opening(members, 1, night=st.Night(Berths(waiting=row), tuple(sorted(deadlines))))
 
 
-def deployed(member: Member) -> Deployed:
+def deployed(member: st.Member) -> Deployed:
     """A deployment as the root knows it."""
-    shown = leaving(member.description) if isinstance(member, Leaving) else member.description
-    return Deployed(member.spec, shown, member.supervisor if isinstance(member, Raised) else None)
+    shown = leaving(member.description) if isinstance(member, st.Leaving) else member.description
+    return Deployed(member.spec, shown, member.supervisor if isinstance(member, st.Raised) else None)
 
 
 # --- who wants one awake ---------------------------------------------------------------------------------------------
 
 
-def refused(*several: Iterable[Wish], why: str) -> tuple[Reply, ...]:
+def refused(*several: Iterable[st.Wish], why: str) -> tuple[Reply, ...]:
     """It won't be; mail that the bus keeps is the bus's to withhold."""
     return tuple(Reply(each, NotNow(why)) for wishes in several for each in wishes if isinstance(each, int))
 
 
-def hand(member: Raised, wishes: Iterable[Wish]) -> tuple[Reply, ...]:
+def hand(member: st.Raised, wishes: Iterable[st.Wish]) -> tuple[Reply, ...]:
     """Its supervisor is there; the bus is told by its route."""
     return tuple(Reply(each, deployed(member)) for each in wishes if isinstance(each, int))
 
 
 def roused(  # noqa: PLR0911 - one return per state of it
-    state: Opening | Running, name: Deployment, wish: Wish
-) -> Next[State]:
+    state: st.Opening | st.Running, name: Deployment, wish: st.Wish
+) -> Next[st.State]:
     """Somebody wants a deployment, which is woken for it, if it sleeps."""
     member = state.members.get(name)
     match member:
-        case Raised():
+        case st.Raised():
             return Next(state, hand(member, (wish,)))
-        case Dormant():
+        case st.Dormant():
             return Next(_wake(state, member, (wish,)))
-        case Awaiting() | Raising() | Parting() if wish in member.wishes:
+        case st.Awaiting() | st.Raising() | st.Parting() if wish in member.wishes:
             return Next(state)
-        case Awaiting() | Raising() | Parting() if len(member.wishes) < WISHES:
+        case st.Awaiting() | st.Raising() | st.Parting() if len(member.wishes) < WISHES:
             return Next(_with(state, replace(member, wishes=(*member.wishes, wish))))
-        case Awaiting() | Raising() | Parting():
+        case st.Awaiting() | st.Raising() | st.Parting():
             return Next(state, refused((wish,), why="too many want it already; try again"))
-        case Leaving() | Installing():
+        case st.Leaving() | st.Installing():
             return Next(state, refused((wish,), why="its code is being replaced; try again"))
-        case Lost() | None:
+        case st.Lost() | None:
             return Next(state, refused((wish,), why="it isn't up"))
         case _:
             assert_never(member)
@@ -128,16 +107,16 @@ def roused(  # noqa: PLR0911 - one return per state of it
 
 
 def reported(
-    state: Opening | Running,
-    member: Raised | Parting,
+    state: st.Opening | st.Running,
+    member: st.Raised | st.Parting,
     description: Description,
-    all_down: Callable[[Mapping[Deployment, Member]], tuple[GiveUp, ...]],
-) -> Next[State]:
+    all_down: Callable[[Mapping[Deployment, st.Member]], tuple[st.GiveUp, ...]],
+) -> Next[st.State]:
     """A supervisor says how it is: it sleeps, or is awake again although it was told to go."""
-    sleeps, shown = description.state == "dormant", Report(description)
+    sleeps, shown = description.state == "dormant", st.Report(description)
     match member:
-        case Raised() if sleeps:
-            parting = Parting(
+        case st.Raised() if sleeps:
+            parting = st.Parting(
                 spec=member.spec,
                 incarnation=member.incarnation,
                 description=description,
@@ -145,8 +124,8 @@ def reported(
                 courier=member.courier,
             )
             return Next(_with(state, parting), (shown, *_reroute(state, member, None)))
-        case Parting() if not sleeps:
-            raised = Raised(
+        case st.Parting() if not sleeps:
+            raised = st.Raised(
                 spec=member.spec,
                 incarnation=member.incarnation,
                 description=description,
@@ -154,17 +133,17 @@ def reported(
                 courier=member.courier,
             )
             return Next(_with(state, raised), (shown, *_reroute(state, member, member), *hand(raised, member.wishes)))
-        case Raised() | Parting():
+        case st.Raised() | st.Parting():
             after = _with(state, replace(member, description=description))
             return Next(after, (shown, *all_down(after.members)))
         case _:
             assert_never(member)
 
 
-def departed(setup: Setup, state: Opening | Running, member: Parting) -> Next[State]:
+def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting) -> Next[st.State]:
     """Nothing belongs to it any more but this record."""
     name, deadline = member.spec.name, member.description.until
-    dormant = Dormant(
+    dormant = st.Dormant(
         spec=member.spec, incarnation=member.incarnation, description=member.description, deadline=deadline
     )
     night = replace(state.night, berths=berths.left(state.night.berths, name))
@@ -173,24 +152,28 @@ def departed(setup: Setup, state: Opening | Running, member: Parting) -> Next[St
         after = _wake(after, dormant, member.wishes)
     return Next(
         after,
-        (Dismiss(member.courier), Note(name, Sleep(deadline, member.description.live)), *asleep(setup, (dormant,))),
+        (
+            st.Dismiss(member.courier),
+            st.Note(name, Sleep(deadline, member.description.live)),
+            *asleep(setup, (dormant,)),
+        ),
     )
 
 
-def asleep(setup: Setup, members: Iterable[Member]) -> tuple[Tell, ...]:
+def asleep(setup: st.Setup, members: Iterable[st.Member]) -> tuple[Tell, ...]:
     """Whoever shows approvals, or passes followers on, is told of those that sleep.
 
     What they ask of people is open all the same, and nobody waits for word of theirs.
     """
     told = [seat for seat in setup.seats if seat.what in AWARE]
-    sleeping = [each.spec for each in members if isinstance(each, Dormant)]
+    sleeping = [each.spec for each in members if isinstance(each, st.Dormant)]
     return tuple(Tell(who, Sleeps(each.name, each.address)) for each in sleeping for who in told)
 
 
 # --- waking ----------------------------------------------------------------------------------------------------------
 
 
-def woken(state: Opening | Running, token: int, now: Now) -> Opening | Running:
+def woken(state: st.Opening | st.Running, token: int, now: Now) -> st.Opening | st.Running:
     """A wake-up that was asked for here: for a deadline, because the clock was set back, or because others wait."""
     night = state.night
     if night.alarm is not None and night.alarm[0] == token:
@@ -202,14 +185,14 @@ def woken(state: Opening | Running, token: int, now: Now) -> Opening | Running:
     return replace(state, night=replace(night, berths=berths.impatient(night.berths, token, moving=moving)))
 
 
-def settle(setup: Setup, state: Running, now: Now) -> Next[State]:
+def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     """Wake whoever is due, start whom there is a place for, ask others to give way, and be woken for the next."""
     due = [name for wall, name in state.night.deadlines if wall <= now.wall]
     for name in due:
         member = state.members[name]
-        assert isinstance(member, Dormant), "nobody else is in that row"
+        assert isinstance(member, st.Dormant), "nobody else is in that row"
         woke = _wake(state, member, ())
-        assert isinstance(woke, Running)
+        assert isinstance(woke, st.Running)
         state = woke
     effects: list[object] = []
     if state.night.berths.waiting or state.night.berths.patience is not None:
@@ -222,7 +205,7 @@ def settle(setup: Setup, state: Running, now: Now) -> Next[State]:
     return Next(state, tuple(effects))
 
 
-def _moved(setup: Setup, state: Running, now: Now) -> tuple[Running, list[object]]:
+def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, list[object]]:
     night, members = state.night, dict(state.members)
     present = {name: members[name] for name in (*night.berths.awake, *night.berths.waiting[:1])}
     after, made = berths.moves(
@@ -231,21 +214,23 @@ def _moved(setup: Setup, state: Running, now: Now) -> tuple[Running, list[object
         uncounted=frozenset(
             name for name, each in present.items() if each.spec.warm or each.description.state in _REST
         ),
-        may_leave=frozenset(name for name, each in present.items() if isinstance(each, Raised) and not each.spec.warm),
+        may_leave=frozenset(
+            name for name, each in present.items() if isinstance(each, st.Raised) and not each.spec.warm
+        ),
     )
     effects: list[object] = []
     for move in made:
         member = members[move.name]
         match move:
-            case Enter() if isinstance(member, Awaiting):
-                members[move.name] = Raising(
+            case Enter() if isinstance(member, st.Awaiting):
+                members[move.name] = st.Raising(
                     spec=member.spec,
                     incarnation=member.incarnation,
                     description=member.description,
                     wishes=member.wishes,
                 )
-                effects.append(StartDeployment(member.spec, member.incarnation))
-            case Press() if isinstance(member, Raised):
+                effects.append(st.StartDeployment(member.spec, member.incarnation))
+            case Press() if isinstance(member, st.Raised):
                 effects.append(Tell(member.supervisor, GiveWay()))
             case _:
                 raise AssertionError(f"{move} of one that is {type(member).__name__}")
@@ -257,10 +242,10 @@ def _moved(setup: Setup, state: Running, now: Now) -> tuple[Running, list[object
     return replace(state, members=members, night=replace(night, berths=after, last=last)), effects
 
 
-def _wake(state: Opening | Running, member: Dormant, wishes: tuple[Wish, ...]) -> Opening | Running:
+def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.Wish, ...]) -> st.Opening | st.Running:
     """It waits for a place, behind those that were woken before."""
     name, night = member.spec.name, state.night
-    awaiting = Awaiting(
+    awaiting = st.Awaiting(
         spec=member.spec,
         incarnation=member.incarnation + 1,
         description=described(member.spec, "waking", ""),
@@ -274,12 +259,12 @@ def _wake(state: Opening | Running, member: Dormant, wishes: tuple[Wish, ...]) -
 # --- small things ----------------------------------------------------------------------------------------------------
 
 
-def _moves(member: Member) -> bool:
+def _moves(member: st.Member) -> bool:
     """Whether it is on the way in or out."""
-    return isinstance(member, Raising | Parting) or member.description.state in _ON_THE_WAY
+    return isinstance(member, st.Raising | st.Parting) or member.description.state in _ON_THE_WAY
 
 
-def _put(night: Night, name: Deployment, deadline: int | None) -> Night:
+def _put(night: st.Night, name: Deployment, deadline: int | None) -> st.Night:
     if deadline is None:
         return night
     row = list(night.deadlines)
@@ -287,13 +272,13 @@ def _put(night: Night, name: Deployment, deadline: int | None) -> Night:
     return replace(night, deadlines=tuple(row))
 
 
-def _with(state: Opening | Running, member: Member) -> Opening | Running:
+def _with(state: st.Opening | st.Running, member: st.Member) -> st.Opening | st.Running:
     return replace(state, members={**state.members, member.spec.name: member})
 
 
-def _reroute(state: Opening | Running, member: Raised | Parting, to: Parting | None) -> tuple[Tell, ...]:
+def _reroute(state: st.Opening | st.Running, member: st.Raised | st.Parting, to: st.Parting | None) -> tuple[Tell, ...]:
     """Its mail goes to this supervisor from now on; to none: it comes here, and the supervisor is told to go."""
-    if not isinstance(state, Running):  # the next bus is told all routes; the one before it hands over nothing more
+    if not isinstance(state, st.Running):  # the next bus is told all routes; the one before it hands over nothing more
         return (Tell(member.supervisor, Depart()),) if to is None else ()
     route = Route(member.spec.name, None if to is None else to.supervisor)
     return (Tell(state.bus, Reroute(member.spec.address, route, member.supervisor if to is None else None)),)

@@ -2,21 +2,8 @@
 
 from typing import Any
 
+from actors.logic import child_states as st
 from actors.logic.child_process import advance
-from actors.logic.child_states import (
-    Broke,
-    Doomed,
-    Gone,
-    Greeting,
-    Heard,
-    HungUp,
-    Killed,
-    Launching,
-    Leaving,
-    New,
-    Setup,
-    Talking,
-)
 from actors.messages import (
     BytesCame,
     Launch,
@@ -40,7 +27,7 @@ from waypost.model.times import Now
 RUN = "run_0_" + "0" * 16
 CALL = "r1#1"
 CODE = "c" * 64
-SETUP = Setup(generation=Generation(3), limits=Limits())
+SETUP = st.Setup(generation=Generation(3), limits=Limits())
 NOW = Now(wall=1_000_000, mono=100.0)
 PID = 77
 
@@ -53,21 +40,21 @@ def append(number: int, *events: ev.AnyEvent) -> AppendRequest:
     return AppendRequest(id=number, run=RUN, events=tuple(map(ev.proposed, events or (STARTED,))))
 
 
-def step(state: Any, message: Any, *, setup: Setup = SETUP, now: Now = NOW) -> Next[Any]:
+def step(state: Any, message: Any, *, setup: st.Setup = SETUP, now: Now = NOW) -> Next[Any]:
     """Advance the sample child; Any, as a test knows which state it expects."""
     return advance(setup, state, message, now)
 
 
-NEW = New()
-LAUNCHING = Launching()
-DOOMED = Doomed()
-GREETING = Greeting(PID)
-TALKING = Talking(PID)
-BUSY = step(TALKING, Heard(append(1))).state
+NEW = st.New()
+LAUNCHING = st.Launching()
+DOOMED = st.Doomed()
+GREETING = st.Greeting(PID)
+TALKING = st.Talking(PID)
+BUSY = step(TALKING, st.Heard(append(1))).state
 """A child that waits for the answer to its request 1, under correlation 1."""
-LEAVING = Leaving(PID)
-KILLED = Killed(PID)
-GONE = Gone()
+LEAVING = st.Leaving(PID)
+KILLED = st.Killed(PID)
+GONE = st.Gone()
 STATES = (NEW, LAUNCHING, DOOMED, GREETING, TALKING, BUSY, LEAVING, KILLED, GONE)
 
 MESSAGES: dict[str, Any] = {
@@ -79,16 +66,16 @@ MESSAGES: dict[str, Any] = {
     "stdout": BytesCame("stdout", b"hello\n"),
     "stderr": BytesCame("stderr", b"Traceback\n"),
     "stdout closed": BytesCame("stdout", b""),
-    "heard ready": Heard(READY),
-    "heard ready, broken": Heard(Ready(key=bytes(32), pid=PID, error="SyntaxError")),
-    "heard ready, empty": Heard(Ready(key=bytes(32), pid=PID)),
-    "heard request": Heard(append(2)),
-    "heard nonsense": Heard(AppendRequest(id=2, run=RUN, events=(b"{}",))),
-    "heard credit": Heard(RunLogCredit(run=RUN)),
-    "heard recycle request": Heard(RecycleRequest(reason="leaks")),
-    "heard progress": Heard(Progress(run=RUN, call=CALL, seq=1, text="half")),
-    "bad frame": Broke("control up, frame 3: it isn't authentic"),
-    "hung up": HungUp(),
+    "heard ready": st.Heard(READY),
+    "heard ready, broken": st.Heard(Ready(key=bytes(32), pid=PID, error="SyntaxError")),
+    "heard ready, empty": st.Heard(Ready(key=bytes(32), pid=PID)),
+    "heard request": st.Heard(append(2)),
+    "heard nonsense": st.Heard(AppendRequest(id=2, run=RUN, events=(b"{}",))),
+    "heard credit": st.Heard(RunLogCredit(run=RUN)),
+    "heard recycle request": st.Heard(RecycleRequest(reason="leaks")),
+    "heard progress": st.Heard(Progress(run=RUN, call=CALL, seq=1, text="half")),
+    "bad frame": st.Broke("control up, frame 3: it isn't authentic"),
+    "hung up": st.HungUp(),
     "stalled": Stalled(5_000_000),
     "written": Written(),
     "woken": Woken(1),
