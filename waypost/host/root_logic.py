@@ -63,27 +63,24 @@ _DEADLINE = 1
 def advance(  # noqa: C901, PLR0911 - one return per state
     setup: st.Setup, state: st.State, message: RootMessage, now: Now
 ) -> Next[st.State]:
-    """One message."""
-    if (
-        isinstance(message, Asked)
-        and isinstance(message.body, Awaken)
-        and not isinstance(state, st.Opening | st.Running)
-    ):
-        return Next(state, refused((message.token,), why="the host is stopping"))
-    if isinstance(message, Asked) and isinstance(message.body, Deployments):
-        members = () if isinstance(state, st.Idle) else tuple(map(deployed, state.members.values()))
-        return Next(state, (Reply(message.token, members),))
-    match state:
-        case st.Opening() | st.Running() | st.Stopping() if isinstance(message, Asked) and isinstance(
-            message.body, Redeploy
-        ):
-            return redeploy(state, message.token, message.body, setup.limits)
-        case st.Opening() | st.Running() if isinstance(message, Asked) and isinstance(message.body, Awaken):
-            following = roused(state, message.body.name, message.token)
+    """One message: a question that is answered in several states, or what its state makes of it."""
+    match message:
+        case Asked(token, Deployments()):
+            members = () if isinstance(state, st.Idle) else tuple(map(deployed, state.members.values()))
+            return Next(state, (Reply(token, members),))
+        case Asked(token, Redeploy() as wish) if isinstance(state, st.Opening | st.Running | st.Stopping):
+            return redeploy(state, token, wish, setup.limits)
+        case Asked(token, Awaken(name)) if isinstance(state, st.Opening | st.Running):
+            following = roused(state, name, token)
             if not isinstance(following.state, st.Running):
                 return following
             settled = settle(setup, following.state, now)
             return Next(settled.state, (*following.effects, *settled.effects))
+        case Asked(token, Awaken()):
+            return Next(state, refused((token,), why="the host is stopping"))
+        case _:
+            pass
+    match state:
         case st.Idle():
             return _idle(setup, state, message)
         case st.Opening():
