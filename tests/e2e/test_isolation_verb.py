@@ -14,6 +14,7 @@ from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.errands import mail
 from waypost.testing.host_process import HostProcess, waypost
+from waypost.testing.own_pids import in_own_pids
 
 pytestmark = [
     pytest.mark.e2e,
@@ -105,6 +106,11 @@ def test_where_the_kernel_refuses_the_next_weaker_mode_is_in_force_and_everybody
     """In the first line, in `why`, in `verify`; asked for by name, it is an error and nothing is begun."""
     if not reachable_by(user):
         pytest.skip("this user has no Python that finds what is needed")
+    (in_own_pids(falls_to) if mode == "uid" else falls_to)(user, mode, flows, folder)
+
+
+def falls_to(user: int, mode: str, flows: Path, folder: Path) -> None:
+    """The test, for one of them."""
     python = venv_for(folder / "venv", user)
     os.chown(folder, user, user)
     become: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ import os
 import select
 import signal
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.errands import mail
 from waypost.testing.host_process import HostProcess
+from waypost.testing.own_pids import in_own_pids
 from waypost.testing.patience import PATIENCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
@@ -73,6 +74,30 @@ def folder() -> Iterator[Path]:
     clear(made)
 
 
+def apart(mode: str, check: Callable[[str, Path, Path], None]) -> Callable[[str, Path, Path], None]:
+    """A test as it is to be run in this mode: where a whole user is ended, away from everybody else's processes."""
+    return in_own_pids(check) if mode == "uid" else check
+
+
+@contextmanager
+def fleeing(folder: Path) -> Iterator[int]:
+    """Where a step's process that forks and ends without a pause tells by its end that it has one."""
+    os.mkfifo(folder / "fleeing")
+    (folder / "fleeing").chmod(0o666)
+    reading = os.open(folder / "fleeing", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEAVES_FLEEING", str(folder / "fleeing"))
+        yield reading
+    os.close(reading)
+
+
+def caught(reading: int) -> bool:
+    """Whether all of those have ended, in time."""
+    hung_up = select.poll()
+    hung_up.register(reading, 0)
+    return bool(hung_up.poll(PATIENCE * 1000))
+
+
 def host_in(folder: Path, flows: Path, mode: str) -> HostProcess:
     """A host in this mode."""
     python = venv_for(folder / "venv", os.geteuid()) if not (folder / "venv").exists() else folder / "venv/bin/python"
@@ -103,15 +128,21 @@ def test_a_killed_host_takes_a_stuck_child_and_its_group_along_and_the_next_star
 ) -> None:
     """The kernel was told not to, so the guardian does it. Of a namespace nothing is left at all.
 
-    Without isolation, what has taken its mark off and left its group isn't found, as docs/isolation.md says.
+    Without isolation, what has taken its mark off and left its group isn't found, as docs/isolation.md says. Of a user
+    of its own the guardian ends everything, wherever it is.
     """
+    apart(mode, ends_with_its_host)(mode, folder, flows)
+
+
+def ends_with_its_host(mode: str, folder: Path, flows: Path) -> None:
+    """The test, in one mode."""
     host, found = started(folder, flows, mode)
     stuck = {"child", "forked"} if mode == "namespace" else {"child"}
     for pidfd, name in found.items():
         if name in stuck:
             signal.pidfd_send_signal(pidfd, signal.SIGSTOP)
     host.kill()
-    away = set() if mode == "namespace" else {"in-a-session", "in-hiding", "forked"}
+    away = {"in-a-session", "in-hiding", "forked"} if mode == "none" else set()
     left = {pidfd for pidfd, name in found.items() if name in away}
     assert len(left) == len(away)
     assert all(gone(pidfd) for pidfd in found if pidfd not in left)
@@ -129,6 +160,11 @@ def test_a_killed_host_takes_a_stuck_child_and_its_group_along_and_the_next_star
 @pytest.mark.parametrize("mode", MODES)
 def test_what_a_child_started_ends_with_it(mode: str, folder: Path, flows: Path, unmeasured: None) -> None:
     """Its host lives and brings up the next one; also what has left group and session is gone by then."""
+    apart(mode, ends_with_its_child)(mode, folder, flows)
+
+
+def ends_with_its_child(mode: str, folder: Path, flows: Path) -> None:
+    """The test, in one mode."""
     host, found = started(folder, flows, mode)
     hiding = {pidfd for pidfd, name in found.items() if mode == "none" and name == "in-hiding"}
     try:
@@ -140,3 +176,39 @@ def test_what_a_child_started_ends_with_it(mode: str, folder: Path, flows: Path,
     finally:
         kill(hiding)
         host.kill()
+
+
+@pytest.mark.skipif(not ROOT or not reachable_by(NOBODY), reason="needs another user")
+@pytest.mark.parametrize("end", ["child", "host", "host and guardian"])
+@in_own_pids
+def test_what_forks_and_ends_without_a_pause_outlives_neither_its_child_nor_its_host(
+    end: str, folder: Path, flows: Path, unmeasured: None
+) -> None:
+    """No list of processes has it; its user gives it away. Without a guardian, the next start ends it."""
+    with fleeing(folder) as reading:
+        host, found = started(folder, flows, "uid")
+        (child,) = (pidfd for pidfd, name in found.items() if name == "child")
+        if end == "child":
+            signal.pidfd_send_signal(child, signal.SIGKILL)
+            assert caught(reading)
+            host.wait_for("leaves is running (generation 2)")
+            host.kill()
+            return
+        if end == "host and guardian":
+            os.kill(host.pid, signal.SIGSTOP)
+            os.kill(guardian_of(host.pid), signal.SIGKILL)
+        host.kill()
+        if end == "host and guardian":
+            host_in(folder, flows, "uid").kill()
+        assert caught(reading)
+
+
+def guardian_of(host: int) -> int:
+    """Its process."""
+    (found,) = (
+        int(entry.parent.name)
+        for entry in Path("/proc").glob("[0-9]*/cmdline")
+        if "waypost-guardian" in entry.read_text(errors="replace").split("\0")
+        and int(entry.with_name("stat").read_text(errors="replace").rpartition(")")[2].split()[1]) == host
+    )
+    return found

@@ -58,6 +58,7 @@ from waypost.host.seats import Seat
 from waypost.host.server import ApiServer, bind
 from waypost.host.sink import SinkActor
 from waypost.host.sink_logic import HangUp
+from waypost.host.sweeping import Sweeping
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users
 from waypost.host.wires import Wires
@@ -113,7 +114,8 @@ class Host:
             opened.enter_context(HostLock.take(data.lock, command=config.command, since=since))
             lay_out(data)
             reserved = opened.enter_context(Reserved.begin())
-            end_leftovers(data, reserved)
+            sweeping = opened.enter_context(Sweeping(reserved)) if config.isolation.mode == "uid" else None
+            end_leftovers(data, reserved, sweeping)
             refuse_unfinished(data)
             credentials = read_credentials(data.credentials)
             key, secret = keys(data)
@@ -133,11 +135,12 @@ class Host:
             measuring = None if config.metrics is None else listen(config.metrics)
             if measuring is not None:
                 opened.callback(measuring.close)
-            guardian = Guardian()
+            given = _users(config, data, reserved)
+            guardian = _guardian(sweeping, given)
             opened.callback(guardian.close)
             observer = Ear(ObserverActor.start(clock=clock, limits=config.limits))
             opened.callback(_quietly, lambda: observer.stop(timeout=_MARGIN))
-            wires = Wires(unsent=config.limits.unsent, guardian=guardian)
+            wires = Wires(unsent=config.limits.unsent, guardian=guardian, sweeping=sweeping)
             ports = Ports(
                 data=data,
                 key=key,
@@ -154,7 +157,7 @@ class Host:
             sinks = Seat("sinks", APPROVALS, partial(_sinks, clock, library))
             followers = Seat("followers", FOLLOWED, partial(_followers, clock))
             seats = (sinks, followers)
-            root = _root(config, ports, clock, wires, opened, seats, observer, _users(config, data, reserved))
+            root = _root(config, ports, clock, wires, opened, seats, observer, given)
             live = Live(
                 root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted), config.left_out
             )
@@ -309,6 +312,11 @@ def _users(config: Config, data: DataDir, reserved: Reserved) -> Mapping[str, in
         return {}
     names = [each.spec.name for each in config.described]
     return users(data.users, names, among=config.isolation.asked.uids[:-1], reserved=reserved)
+
+
+def _guardian(sweeping: Sweeping | None, users: Mapping[str, int]) -> Guardian:
+    """One that ends all that runs as a deployment's user, where that is what shuts its code in."""
+    return Guardian() if sweeping is None else Guardian(sweeping.last(users.values()), sweeping.apart)
 
 
 def _quietly(end: Callable[[], object]) -> None:

@@ -3,7 +3,7 @@
 The kernel ends each child with its host, and what a child has started is in its group. The guardian is told of each
 group, on a pipe that only the host holds: the end of the pipe is the end of the host. It is a shell's loop, in a
 session of its own, deaf to every signal that can be ignored. What has left its group is found by the next start
-(`ipc.strays`).
+(`ipc.strays`), unless it runs as a deployment's own user: a last command (`waypost.host.sweeping`) ends that at once.
 
 One that is killed is replaced at once (`waypost.host.guarding`), and told everything; but one that ended
 within ``BRIEF`` seconds of its start with the next word to it, so that what ends them all isn't met again and again.
@@ -32,13 +32,18 @@ while read -r what group; do
     [ "$what" = + ] && groups="$groups $group"
 done
 for each in $groups; do kill -s KILL -- "-$each"; done 2>/dev/null
+[ $# = 0 ] || exec "$@"
 """
 
 
 class Guardian:
-    """Told of groups by one thread, the one that starts and ends them; ended by ``close`` once there are none."""
+    """Told of groups by one thread, the one that starts and ends them; ended by ``close`` once there are none.
 
-    def __init__(self) -> None:
+    ``last``: what it executes when the host is gone and the groups are killed; it is left the descriptors ``kept``.
+    """
+
+    def __init__(self, last: tuple[str, ...] = (), kept: tuple[int, ...] = ()) -> None:
+        self._last, self._kept = last, kept
         self._groups: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._since = 0.0
@@ -84,7 +89,7 @@ class Guardian:
 
     def _begin(self) -> None:
         try:
-            self._process, self._since = _started(), time.monotonic()
+            self._process, self._since = _started(self._last, self._kept), time.monotonic()
         except OSError as failure:  # the next word tries again
             log.warning("there is no guardian: %s; a killed host leaves its children to the kernel", failure)
         self._tell("".join(f"+ {group}\n" for group in self._groups))
@@ -101,15 +106,16 @@ class Guardian:
             return False
 
 
-def _started() -> "subprocess.Popen[bytes]":
+def _started(last: tuple[str, ...], kept: tuple[int, ...]) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(  # noqa: S603 - our own words
-        (SHELL, "-c", SCRIPT, "waypost-guardian"),
+        (SHELL, "-c", SCRIPT, "waypost-guardian", *last),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={},
         cwd="/",
         bufsize=0,
+        pass_fds=kept,
         start_new_session=True,
     )
     assert process.stdin is not None

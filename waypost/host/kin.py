@@ -10,6 +10,7 @@ import os
 from ipc.strays import Mark, end
 from waypost.host.datadir import DataDir
 from waypost.host.reserved import Reserved
+from waypost.host.sweeping import Sweeping
 from waypost.host.users import known_users
 
 _DIGITS = 32
@@ -22,11 +23,13 @@ def kin(data: DataDir) -> str:
     return hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS] + "."
 
 
-def end_leftovers(data: DataDir, reserved: Reserved) -> int:
-    """Kill what the children of an earlier host have left behind; how many there were. Under the lock only.
+def end_leftovers(data: DataDir, reserved: Reserved, sweeping: Sweeping | None = None) -> int:
+    """Kill what the children of an earlier host have left behind; how many a scan has found. Under the lock only.
 
     No host of this data directory runs but the one that asks, so whatever is found is nobody's: but for the processes
     of a user that a host of another data directory has, too.
     """
-    users = known_users(data.users)
-    return end(Mark(kin(data)), *(Mark(uid=uid) for uid in users.values() if reserved.take(uid)))
+    uids = [uid for uid in known_users(data.users).values() if reserved.take(uid)]
+    if sweeping is not None:
+        sweeping.end(uids)
+    return end(Mark(kin(data)), *(Mark(uid=uid) for uid in uids))

@@ -4,8 +4,9 @@ A number is given by a hash of the data directory's place, and kept; so two data
 one, at the latest when one is a copy of the other. What runs as a deployment's user is ended with its child, and when
 its host starts: without this, one host would end another one's children.
 
-The file is ``/run/waypost.users``, 0600, always empty: byte N is user N. The kernel lets go of a lock when its host
-ends, however it ends, so nothing has to be cleared away. Only root has users to give, and root alone is asked for here.
+The file is ``/run/waypost.users``, 0600, always empty: byte N is user N, and byte N + 2**32 is locked as long as all
+that runs as user N is ended (`ipc.sweep`). The kernel lets go of a lock when its host ends, however it ends, so nothing
+has to be cleared away. Only root has users to give, and root alone is asked for here.
 """
 
 import fcntl
@@ -15,6 +16,8 @@ import struct
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from ipc.sweep import SWEPT
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,11 @@ class Reserved:
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
+
+    @property
+    def descriptor(self) -> int | None:
+        """Whoever has it has what is reserved; None: nothing is."""
+        return self._descriptor
 
     @classmethod
     def begin(cls, place: Path = PLACE) -> Self:
@@ -40,15 +48,19 @@ class Reserved:
             return cls(None)
 
     def take(self, uid: int) -> bool:
-        """Reserve a user; False when it is another host's that runs. Raises OSError."""
+        """Reserve a user; False when it is another host's that runs. Raises OSError.
+
+        Waits for the end of a sweep: after a kill, the guardian may be at it. That has an end of its own.
+        """
         if self._descriptor is None:
             return True
-        # Of the open file, not of the process: that isn't lost when somebody else closes the same file (fcntl(2)).
-        wanted = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, uid, 1, 0)
+        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
         try:
-            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, wanted)
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid))
         except (BlockingIOError, PermissionError):
             return False
+        finally:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid + SWEPT, fcntl.F_UNLCK))
         return True
 
     def release(self) -> None:
@@ -64,3 +76,8 @@ class Reserved:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _byte(uid: int, kind: int = fcntl.F_WRLCK) -> bytes:
+    # Of the open file, not of the process: that isn't lost when somebody else closes the same file (fcntl(2)).
+    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, uid, 1, 0)

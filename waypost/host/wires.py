@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from actors.messages import BytesCame, ProcessEnded, Stalled, Written
-from ipc import strays
 from ipc.spawn import Spawned
-from ipc.strays import Mark
 from waypost.acting import ActorEnded, Ref
 from waypost.host.guardian import Guardian
 from waypost.host.guarding import Guarding
+from waypost.host.sweeping import Sweeping, end_strays
 from waypost.model.limits import DEFAULT
 from waypost.shell import tell
 
@@ -119,12 +118,17 @@ class ChildWire:
 
 
 class Wires:
-    """The thread. ``unsent``: bytes that a child may leave unread; ``guardian`` is told of each child's group."""
+    """The thread. ``unsent``: bytes that a child may leave unread; ``guardian`` is told of each child's group.
 
-    def __init__(self, *, unsent: int = DEFAULT.unsent, guardian: Guardian | None = None) -> None:
-        self._limit = unsent
-        self._left: list[Mark] = []
-        """Marks of children that have ended and whose strays haven't been looked for."""
+    ``sweeping``: ends all that runs as a child's own user, where each has one.
+    """
+
+    def __init__(
+        self, *, unsent: int = DEFAULT.unsent, guardian: Guardian | None = None, sweeping: Sweeping | None = None
+    ) -> None:
+        self._limit, self._sweeping = unsent, sweeping
+        self._left: list[tuple[ChildWire, ProcessEnded]] = []
+        """Children that have ended and whose strays haven't been looked for: their owners aren't told yet."""
         self._parent: Ref | None = None
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._wake, self._woken = socket.socketpair()
@@ -210,8 +214,7 @@ class Wires:
                     self._read(wire, channel)
             serving = self._obey() and serving
             if serving or not self._children:  # at the end once for all: whoever looks for one looks at every process
-                strays.end(*self._left)
-                self._left.clear()
+                self._end_strays()
 
     def _obey(self) -> bool:
         """Carry out what was posted; False after a _Close."""
@@ -359,14 +362,20 @@ class Wires:
             self._last_words(wire, channel)
         del self._children[wire.spawned.pid]
         self._guarding.forget(wire.spawned.pid)
-        self._left.append(wire.spawned.mark)
-        ended = _reap(wire.spawned.pidfd)
+        self._left.append((wire, _reap(wire.spawned.pidfd)))
         self._pids = frozenset(self._children)
         self._selector.unregister(wire.spawned.pidfd)
         for channel in tuple(wire.open):
             self._shut(wire, channel)
         os.close(wire.spawned.pidfd)
-        tell(wire.owner, ended)
+
+    def _end_strays(self) -> None:
+        """Then tell the owners: a next child has the same user as the last one."""
+        left, self._left = self._left, []
+        alive = (wire.spawned.mark for wire in self._children.values())
+        end_strays([wire.spawned.mark for wire, _ in left], alive, self._sweeping)
+        for wire, ended in left:
+            tell(wire.owner, ended)
 
     def _last_words(self, wire: ChildWire, channel: str) -> None:
         # Not to the end of the pipe: a grandchild may hold it open, or go on writing.

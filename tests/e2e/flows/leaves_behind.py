@@ -8,7 +8,7 @@ import time
 
 from waypost import Mail, Workflow, progress
 
-flow = Workflow("leaves", address="leaves@example.com", runs="message")
+flow = Workflow("leaves", address="leaves@example.com", runs="message", env=["LEAVES_FLEEING"])
 WAITS = "import signal; signal.pause()"
 
 # The kernel no longer ends this process with its host. Here, because it is asked for by each thread.
@@ -27,6 +27,13 @@ def leave(mail: Mail) -> None:
                 time.sleep(60)
         os._exit(0)
     os.waitpid(middle, 0)
+    if "LEAVES_FLEEING" in os.environ:
+        os.open(os.environ["LEAVES_FLEEING"], os.O_WRONLY)  # its end is the end of all of them
+        if os.fork() == 0:
+            os.setsid()
+            while True:  # each of them is there for a moment
+                if os.fork():
+                    os._exit(0)
     progress("everything is left behind")
     time.sleep(3600)
 

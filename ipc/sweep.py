@@ -1,0 +1,141 @@
+"""The end of all that runs as one user, in one call: ``python -I -S sweep.py DESCRIPTOR UID…``, started by root.
+
+Who looks for processes in /proc misses those that fork and end without a pause. The kernel misses none: ``kill(-1,
+SIGKILL)`` signals whatever the caller may signal, but itself, under the lock that each fork takes to be seen, and a
+fork by a process that has such a signal pending is none (kill(2); kernel/signal.c, kernel/fork.c). So for each user a
+process becomes that user, for good, and calls it. It may be stopped by those that it is to end: it is tried again.
+
+Promise: nothing is signalled under another user than the one that was asked for. That one is no user of the system and
+has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `waypost.host.reserved`); and the
+process that signals has looked, after it let go of root, that all its ids are that user's and that it has no
+capability. Whatever isn't so is said on stderr, that user is left alone, and the exit status is 1.
+
+Only what a bare interpreter has is used, because the host's folder may be gone by now.
+"""
+
+import fcntl
+import os
+import pwd
+import select
+import signal
+import struct
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+LEAST = 1000
+"""Users below are the system's."""
+NOBODYS = frozenset({65_534, 65_535, 2**32 - 1})
+"""What the kernel shows users as that it can't name, and what stands for none at all."""
+SWEPT = 2**32
+"""So far above a user's byte, in the file, is the one that is locked while all that runs as it is ended."""
+TRIES = 4
+PATIENCE = 0.5
+"""Seconds that one try has: it needs a thousandth, unless it was stopped."""
+_CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapAmb")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Sweep each user; the exit status."""
+    descriptor, *uids = map(int, arguments)
+    refused = [f"uid {uid}: {why}" for uid in dict.fromkeys(uids) if (why := sweep(uid, descriptor))]
+    for line in refused:
+        print(line, file=sys.stderr)  # noqa: T201 - a program of its own
+    return 1 if refused else 0
+
+
+def sweep(uid: int, descriptor: int) -> str:
+    """End all that runs as this user; why not, or nothing. Raises OSError."""
+    if why := unfit(uid, os.getresuid()):
+        return why
+    with suppress(KeyError):
+        return f"it is {pwd.getpwuid(uid).pw_name}'s"
+    apart = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        # Whoever wants to reserve it waits for this one, and so takes it from nobody while it is swept.
+        fcntl.fcntl(apart, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
+        if not (_locked(apart, uid) or _locked(descriptor, uid)):
+            return "another host has reserved it"
+        said = (_tried(uid) for _ in range(TRIES))
+        return next((each for each in said if each is not None), "it stops whoever would end it")
+    finally:
+        with suppress(OSError):
+            fcntl.fcntl(apart, fcntl.F_OFD_SETLK, _byte(uid, fcntl.F_UNLCK))  # before the one that says so
+        os.close(apart)
+
+
+def unfit(uid: int, ours: tuple[int, int, int]) -> str:
+    """Why this user can't be swept by a process with these ids, whatever the machine is like; or nothing. Pure."""
+    if ours != (0, 0, 0):
+        return "only root can sweep"
+    if not LEAST <= uid < 2**32 or uid in NOBODYS:
+        return "it is no user that a deployment is given"
+    return ""
+
+
+def astray(uid: int, users: tuple[int, ...], groups: tuple[int, ...], more: Sequence[int], status: str) -> str:
+    """What isn't as it must be in a process that is about to signal all that it may; or nothing. Pure.
+
+    ``users``, ``groups``: real, effective, saved. ``more``: other groups. ``status``: /proc/self/status, proc(5).
+    """
+    if unfit(uid, (0, 0, 0)) or users != (uid,) * 3 or groups != (uid,) * 3 or more:
+        return "it couldn't be become"
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    if lines.get("Uid", "").split() != [str(uid)] * 4:
+        return "the kernel says that it wasn't become"
+    if any(set(lines.get(name, "?").strip()) != {"0"} for name in _CAPABILITIES):
+        return "a capability is left"
+    return ""
+
+
+def _byte(uid: int, kind: int = fcntl.F_WRLCK) -> bytes:
+    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, uid, 1, 0)
+
+
+def _locked(descriptor: int, uid: int) -> bool:
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _byte(uid))
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _tried(uid: int) -> str | None:
+    """Once: why not, nothing, or None where it wasn't let come to its end."""
+    reading, writing = os.pipe()
+    signaller = os.fork()
+    if not signaller:
+        try:
+            os.write(writing, _signalled(uid).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        done = select.select([reading], [], [], PATIENCE)[0]
+        said = os.read(reading, 1024).decode() if done else ""
+    finally:
+        os.close(reading)
+        os.kill(signaller, signal.SIGKILL)
+        os.waitpid(signaller, 0)
+    return said.removesuffix(".") if said else None
+
+
+def _signalled(uid: int) -> str:
+    """Become the user and signal everything that it may; what went wrong, and a full stop. Never as another user."""
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        # From here on nothing can be loaded: the user may not be let to where the interpreter is.
+        status = os.read(os.open("/proc/self/status", os.O_RDONLY), 65_536).decode(errors="replace")
+        if wrong := astray(uid, os.getresuid(), os.getresgid(), os.getgroups(), status):
+            return f"{wrong}."
+        with suppress(ProcessLookupError, PermissionError):  # nothing runs as it
+            os.kill(-1, signal.SIGKILL)
+    except Exception as failure:  # noqa: BLE001 - whatever it is, it is said
+        return f"{failure!r}."
+    return "."
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,165 @@
+"""Whatever runs as a deployment's own user is ended in one call, and nobody else is: always in a pid namespace."""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ipc import sweep
+from waypost.host.reserved import Reserved
+from waypost.testing.own_pids import in_own_pids
+from waypost.testing.patience import PATIENCE
+
+OURS, OTHERS = 71_011, 71_012
+
+BECOMES = "import os, signal, threading; user = 3 * [{}]; os.setgroups([]); os.setresgid(*user); os.setresuid(*user)\n"
+FLEES = """
+if os.fork() == 0:
+    os.setsid()
+    os.write(1, b".")
+    while True:  # each of them is there for a moment
+        if os.fork(): os._exit(0)
+"""
+STOPS = """
+os.write(1, b".")
+while True:
+    try: os.kill(-1, signal.SIGSTOP)
+    except ProcessLookupError: pass
+"""
+WAITS = "os.write(1, b'.'); signal.pause()"
+THREADS = """
+def flee():
+    while True:
+        if os.fork() == 0: os._exit(0)
+for _ in range(4): threading.Thread(target=flee).start()
+os.write(1, b".")
+"""
+
+
+@contextmanager
+def running(code: str, uid: int, *, count: int = 1) -> Iterator[int]:
+    """So many processes as this user; gives what ends when the last of them has, and all that they have started."""
+    reading, writing = os.pipe()
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", BECOMES.format(uid) + code],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.DEVNULL,
+            env={},
+        )
+        for _ in range(count)
+    ]
+    os.close(writing)
+    for _ in started:
+        assert os.read(reading, 1) == b"."
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def over(reading: int) -> bool:
+    """Whether nobody holds the other end any more, in time."""
+    return bool(select.select([reading], [], [], PATIENCE)[0]) and not os.read(reading, 1)
+
+
+def lives(reading: int) -> bool:
+    """Whether somebody holds the other end."""
+    return not select.select([reading], [], [], 0)[0]
+
+
+def swept(reserved: Reserved, *uids: int) -> tuple[int, str]:
+    """As the host does it: the status, and what was said."""
+    assert reserved.descriptor is not None
+    assert os.getppid() == 1, "never outside of a namespace"
+    words = (sys.executable, "-I", "-S", sweep.__file__, str(reserved.descriptor), *map(str, uids))
+    done = subprocess.run(
+        words, env={}, cwd="/", capture_output=True, text=True, pass_fds=(reserved.descriptor,), check=False
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(("code", "count"), [(WAITS, 3), (FLEES, 4), (THREADS, 2), (STOPS, 1)])
+@in_own_pids
+def test_all_that_runs_as_a_user_is_ended_and_nobody_else(tmp_path: Path, code: str, count: int) -> None:
+    """Also what forks and ends without a pause, in several threads, and what stops whoever comes to end it."""
+    with (
+        Reserved.begin(tmp_path / "machine") as reserved,
+        running(WAITS, OTHERS) as others,
+        running(WAITS, 0) as roots,
+        running(code, OURS, count=count) as ours,
+    ):
+        assert reserved.take(OURS)
+        assert lives(ours)
+        assert swept(reserved, OURS) == (0, "")
+        assert over(ours)
+        assert lives(others)
+        assert lives(roots)
+        assert swept(reserved, OURS, OURS) == (0, ""), "nothing to end is no fault"
+
+
+@in_own_pids
+def test_a_user_that_another_host_has_reserved_is_left_alone(tmp_path: Path) -> None:
+    """Its processes are that host's; once it has ended they are nobody's."""
+    place = tmp_path / "machine"
+    with Reserved.begin(place) as ours, running(WAITS, OTHERS) as others:
+        with Reserved.begin(place) as theirs:
+            assert theirs.take(OTHERS)
+            assert swept(ours, OTHERS) == (1, f"uid {OTHERS}: another host has reserved it\n")
+            assert lives(others)
+        assert swept(ours, OTHERS) == (0, "")
+        assert over(others)
+    with Reserved.begin(place) as next_one:
+        assert next_one.take(OTHERS), "who has swept keeps nothing"
+
+
+@in_own_pids
+def test_neither_the_systems_users_nor_who_has_a_name_here_is_swept(tmp_path: Path) -> None:
+    """Whatever it was asked for: a list of users may be damaged. One that is refused keeps none of the others."""
+    with Reserved.begin(tmp_path / "machine") as reserved, running(WAITS, OURS) as ours, running(WAITS, 1) as daemons:
+        status, said = swept(reserved, 0, 1, 999, 65_534, 2**32 - 1, 2**32, -1, OURS)
+        assert status == 1
+        assert said.count("it is no user that a deployment is given\n") == 7
+        assert over(ours)
+        assert lives(daemons)
+
+
+@in_own_pids
+def test_who_isnt_root_sweeps_nothing(tmp_path: Path) -> None:
+    """It would signal its own user's processes."""
+    with Reserved.begin(tmp_path / "machine") as reserved, running(WAITS, OURS) as ours:
+        os.setresuid(OURS, OURS, 0)
+        assert reserved.descriptor is not None
+        assert sweep.sweep(OURS, reserved.descriptor) == "only root can sweep"
+        os.setresuid(0, 0, 0)
+        assert lives(ours)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reserves")
+def test_who_reserves_a_user_waits_for_the_end_of_a_sweep(tmp_path: Path) -> None:
+    """Else the next start, a moment after a kill, would find its own users taken and give out others."""
+    place = tmp_path / "machine"
+    with Reserved.begin(place) as sweeping, Reserved.begin(place) as ours:
+        assert sweeping.take(OURS)
+        assert sweeping.take(OURS + sweep.SWEPT)
+        reading, writing = os.pipe()
+        waiting = os.fork()
+        if not waiting:
+            sweeping.release()  # its copy; the lock stays its parent's
+            os.write(writing, b"y" if ours.take(OURS) else b"n")
+            os._exit(0)
+        inode = f":{place.stat().st_ino} "
+        while not any("-> OFDLCK" in line and inode in line for line in Path("/proc/locks").read_text().splitlines()):
+            os.sched_yield()
+        sweeping.release()
+        assert os.read(reading, 1) == b"y"
+        os.waitpid(waiting, 0)
