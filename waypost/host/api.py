@@ -8,8 +8,7 @@ kernel says of the peer, never what the request says.
 import functools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import anyio
 import anyio.to_thread
@@ -26,6 +25,7 @@ from waypost.host import queued, reasons, source
 from waypost.host.answers import Answer, CodeDeployed, Problem, Status, Verified
 from waypost.host.audience import Audience
 from waypost.host.bodies import Bodies
+from waypost.host.doors import SMALL, Door, Given, as_json, asks, decoded, in_thread, named, number, route, user
 from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
 from waypost.host.live import Live
 from waypost.host.sink import Connection
@@ -37,8 +37,6 @@ from waypost.model.signals import payload, signal_name
 
 log = logging.getLogger(__name__)
 
-SMALL = 64 * 1024
-"""Bytes of a JSON body."""
 COMMENT = 16 * 1024
 """Bytes of an answer's comment: it is recorded whole or not at all."""
 REASON = 500
@@ -58,8 +56,6 @@ _STATUS = {
     "usage": 400,
     "withheld": 503,
 }
-T = TypeVar("T")
-Door = Callable[[Request], Awaitable[Answer]]
 
 
 class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,36 +115,37 @@ class Api:
 
     def app(self) -> Starlette:
         """The ASGI application."""
+        live, run, name, mail = self._live, named("run"), named("name"), named("mail")
         return Starlette(
             routes=[
-                _route("/v1/status", self.status),
-                _route("/v1/runs", self.runs),
-                _route("/v1/runs/{run}", self.show),
-                _route("/v1/runs/{run}/events", self.events),
-                _route("/v1/runs/{run}/why", self.why),
-                _route("/v1/why", self.why_all),
-                _route("/v1/deployments/{name}/why", self.why_deployment),
-                _route("/v1/queue/{mail:path}/why", self.why_mail),
-                _route("/v1/verify", self.verify),
-                _route("/v1/approvals", self.approvals),
+                route("/v1/status", self.status),
+                route("/v1/runs", self.runs),
+                route("/v1/runs/{run}", asks(source.show, self._source, run)),
+                route("/v1/runs/{run}/events", self.events),
+                route("/v1/runs/{run}/why", asks(reasons.of_run, self._source, run)),
+                route("/v1/why", asks(reasons.of_all, self._source)),
+                route("/v1/deployments/{name}/why", asks(reasons.of_deployment, self._source, name)),
+                route("/v1/queue/{mail:path}/why", asks(reasons.of_mail, self._source, mail)),
+                route("/v1/verify", asks(self._verify)),
+                route("/v1/approvals", asks(source.approvals, self._source)),
                 Route("/v1/approvals/follow", self.follow, methods=["GET"]),
-                _route("/v1/queue/hold", self.on_hold),
-                _route("/v1/queue/rejected", self.rejected),
-                _route("/v1/schedules", self.schedules),
-                _route("/v1/queue/hold/{mail:path}/release", self.release, "POST"),
-                _route("/v1/queue/hold/{mail:path}/reject", self.reject, "POST"),
-                _route("/v1/mail/{address:path}", self.mail, "POST", status=202),
-                _route("/v1/runs/{run}/cancel", self.cancel, "POST"),
-                _route("/v1/runs/{run}/signals/{name:path}", self.signal, "POST"),
-                _route("/v1/runs/{run}/answer", self.answer, "POST"),
-                _route("/v1/runs/{run}/resume", self.resume, "POST"),
-                _route("/v1/deployments/{name}/resume", self.resume_deployment, "POST"),
-                _route("/v1/deployments/{name}/reset", self.reset_deployment, "POST"),
-                _route("/v1/deployments/{name}", self.deployment),
-                _route("/v1/deployments/{name}/drain", self.drain_deployment, "POST"),
-                _route("/v1/deployments/{name}/recycle", self.recycle_deployment, "POST"),
-                _route("/v1/deployments/{name}/seal", self.seal, "POST"),
-                _route("/v1/deploy", self.deploy, "POST"),
+                route("/v1/queue/hold", asks(queued.on_hold, self._source)),
+                route("/v1/queue/rejected", asks(queued.rejected, self._source)),
+                route("/v1/schedules", self.schedules),
+                route("/v1/queue/hold/{mail:path}/release", self._does(live.release, mail), "POST"),
+                route("/v1/queue/hold/{mail:path}/reject", self._does(live.reject, mail), "POST"),
+                route("/v1/mail/{address:path}", self.mail, "POST", status=202),
+                route("/v1/runs/{run}/cancel", self.cancel, "POST"),
+                route("/v1/runs/{run}/signals/{name:path}", self.signal, "POST"),
+                route("/v1/runs/{run}/answer", self.answer, "POST"),
+                route("/v1/runs/{run}/resume", self._does(live.resume, run, user), "POST"),
+                route("/v1/deployments/{name}/resume", self._does(live.resume_deployment, name, user), "POST"),
+                route("/v1/deployments/{name}/reset", self._does(live.reset_deployment, name, user), "POST"),
+                route("/v1/deployments/{name}", self.deployment),
+                route("/v1/deployments/{name}/drain", self.drain_deployment, "POST"),
+                route("/v1/deployments/{name}/recycle", self.recycle_deployment, "POST"),
+                route("/v1/deployments/{name}/seal", self._does(live.seal, name), "POST"),
+                route("/v1/deploy", self.deploy, "POST"),
                 *self._more,
             ],
             exception_handlers={
@@ -158,6 +155,19 @@ class Api:
                 Exception: _broken,
             },
         )
+
+    def _source(self, _request: Request) -> source.Source:
+        return self._live.everything()
+
+    def _does(self, act: Callable[..., Answer], *given: Given) -> Door:
+        """A door that acts, and whose body says nothing: it is read all the same, so that an endless one is refused."""
+        ask = asks(act, *given)
+
+        async def door(request: Request) -> Answer:
+            async with self._bodies.whole(request, SMALL, "the request"):
+                return await ask(request)
+
+        return door
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -176,46 +186,14 @@ class Api:
         limit = min(number(request, "limit", source.LIST), source.LIST)
         return await in_thread(source.runs, self._live.everything(), limit)
 
-    async def show(self, request: Request) -> Answer:
-        """One run with its timeline."""
-        return await in_thread(source.show, self._live.everything(), request.path_params["run"])
-
     async def events(self, request: Request) -> Answer:
         """A page of one run's stored events; ``?after=`` a seq."""
         after = number(request, "after", 0)
         return await in_thread(source.events, self._live.everything(), request.path_params["run"], after)
 
-    async def why(self, request: Request) -> Answer:
-        """What one run waits on."""
-        return await in_thread(reasons.of_run, self._live.everything(), request.path_params["run"])
-
-    async def why_deployment(self, request: Request) -> Answer:
-        """What one deployment waits for."""
-        return await in_thread(reasons.of_deployment, self._live.everything(), request.path_params["name"])
-
-    async def why_mail(self, request: Request) -> Answer:
-        """Why a mail has no run."""
-        return await in_thread(reasons.of_mail, self._live.everything(), request.path_params["mail"])
-
-    async def why_all(self, _request: Request) -> Answer:
-        """What every deployment waits for, those first that need somebody."""
-        return await in_thread(reasons.of_all, self._live.everything())
-
-    async def approvals(self, _request: Request) -> Answer:
-        """What runs ask of people."""
-        return await in_thread(source.approvals, self._live.everything())
-
     async def follow(self, _request: Request) -> Response:
         """Be the host's sink: what is open, then what opens and closes, a line of JSON each, until either side ends."""
         return self._audience.told(Connection(self._sinks).lines())
-
-    async def on_hold(self, _request: Request) -> Answer:
-        """Mails on hold."""
-        return await in_thread(queued.on_hold, self._live.everything())
-
-    async def rejected(self, _request: Request) -> Answer:
-        """Mails that were rejected after they had been accepted."""
-        return await in_thread(queued.rejected, self._live.everything())
 
     async def schedules(self, request: Request) -> Answer:
         """Cron schedules; ``?deployment=`` those of one, ``?count=`` so many ticks of each."""
@@ -225,10 +203,6 @@ class Api:
         name = request.query_params.get("deployment")
         ask = functools.partial(schedules.listed, name=name, count=count)
         return await in_thread(ask, self._live.everything(), time.time_ns() // 1_000_000)
-
-    async def verify(self, _request: Request) -> Answer:
-        """Check every repository."""
-        return await in_thread(self._verify)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -240,12 +214,12 @@ class Api:
     async def cancel(self, request: Request) -> Answer:
         """Ask for a run's end, as the operator, or as an administrator, whichever the kernel says."""
         async with self._bodies.whole(request, SMALL, "the request") as raw:
-            reason = _decoded(raw, Wish).reason.strip()
+            reason = decoded(raw, Wish).reason.strip()
         if not reason or len(reason.encode()) > COMMENT:
             raise Usage(f"a reason is some text of at most {COMMENT} bytes: it is recorded")
         origin: Origin = "hub-admin" if request.scope["waypost.admin"] else "supervisor-operator"
-        user = request.scope["waypost.user"]
-        return await in_thread(self._live.cancel, request.path_params["run"], reason, origin, user)
+        who = user(request)
+        return await in_thread(self._live.cancel, request.path_params["run"], reason, origin, who)
 
     async def signal(self, request: Request) -> Answer:
         """Send a run a named signal; its body is the payload, a JSON value; ``?id=`` is its identity."""
@@ -261,99 +235,32 @@ class Api:
     async def answer(self, request: Request) -> Answer:
         """Answer an open approval, as the operator."""
         async with self._bodies.whole(request, SMALL, "the answer") as raw:
-            decided = _decoded(raw, Decided)
+            decided = decoded(raw, Decided)
         if len(decided.comment.encode()) > COMMENT:
             raise TooLarge("the comment", COMMENT)
-        decision = Decision(
-            approved=decided.approved, by=request.scope["waypost.user"], text=decided.comment, via="cli"
-        )
+        decision = Decision(approved=decided.approved, by=user(request), text=decided.comment, via="cli")
         return await in_thread(self._live.answer, request.path_params["run"], decided.call, decision)
-
-    async def resume(self, request: Request) -> Answer:
-        """Let a paused run go on, as the operator."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            return await in_thread(self._live.resume, request.path_params["run"], request.scope["waypost.user"])
-
-    async def resume_deployment(self, request: Request) -> Answer:
-        """Let a held deployment go on, as the operator."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            name, user = request.path_params["name"], request.scope["waypost.user"]
-            return await in_thread(self._live.resume_deployment, name, user)
-
-    async def reset_deployment(self, request: Request) -> Answer:
-        """Let a crash-looping deployment have a child again, as the operator."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            name, user = request.path_params["name"], request.scope["waypost.user"]
-            return await in_thread(self._live.reset_deployment, name, user)
 
     async def drain_deployment(self, request: Request) -> Answer:
         """Let what executes come to rest, then hold the deployment, as the operator."""
         async with self._bodies.whole(request, SMALL, "the request") as raw:
-            how = _decoded(raw, How) if raw else How()
-        name, user = request.path_params["name"], request.scope["waypost.user"]
-        return await in_thread(functools.partial(self._live.drain_deployment, name, user, end=how.end))
+            how = decoded(raw, How) if raw else How()
+        name, who = request.path_params["name"], user(request)
+        return await in_thread(functools.partial(self._live.drain_deployment, name, who, end=how.end))
 
     async def recycle_deployment(self, request: Request) -> Answer:
         """Give a deployment a fresh process, as the operator."""
         async with self._bodies.whole(request, SMALL, "the request") as raw:
-            wanted = _decoded(raw, Wanted)
+            wanted = decoded(raw, Wanted)
         if len(wanted.reason.encode()) > REASON:
             raise TooLarge("the reason", REASON)
-        reason = f"{request.scope['waypost.user']}: {wanted.reason or 'no reason given'}"
+        reason = f"{user(request)}: {wanted.reason or 'no reason given'}"
         return await in_thread(self._live.recycle_deployment, request.path_params["name"], reason)
-
-    async def seal(self, request: Request) -> Answer:
-        """Bring all of a deployment onto its branch, for stock git to read."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            return await in_thread(self._live.seal, request.path_params["name"])
 
     async def deploy(self, request: Request) -> Answer:
         """Run what lies at a path of this machine from now on; the body is a ``Place``."""
         async with self._bodies.whole(request, SMALL, "the request") as raw:
-            return await in_thread(self._deploy, _decoded(raw, Place).path)
-
-    async def release(self, request: Request) -> Answer:
-        """Let a mail in from hold."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            return await in_thread(self._live.release, request.path_params["mail"])
-
-    async def reject(self, request: Request) -> Answer:
-        """Reject a mail on hold."""
-        async with self._bodies.whole(request, SMALL, "the request"):
-            return await in_thread(self._live.reject, request.path_params["mail"])
-
-
-async def in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """Run what waits for actors or disks in a thread of its own: the loop serves others meanwhile."""
-    return await anyio.to_thread.run_sync(functools.partial(function, *arguments))
-
-
-def _route(path: str, door: Door, method: str = "GET", *, status: int = 200) -> Route:
-    async def endpoint(request: Request) -> Response:
-        return _json(await door(request), status)
-
-    return Route(path, endpoint, methods=[method])
-
-
-def _json(answer: Answer, status: int) -> Response:
-    return Response(msgspec.json.encode(answer), status, media_type="application/json")
-
-
-def _decoded(raw: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-        raise Usage(f"the body can't be read: {bad}") from None
-
-
-def number(request: Request, name: str, default: int) -> int:
-    """A number from the query. Raises Usage."""
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or len(text) > 15:  # noqa: PLR2004 - any seq fits
-        raise Usage(f"{name}={text[:40]!r} is no number")
-    return int(text)
+            return await in_thread(self._deploy, decoded(raw, Place).path)
 
 
 # --- errors --------------------------------------------------------------------------------------------------------
@@ -378,19 +285,19 @@ def problem_of(error: WaypostError) -> Problem:
 def _problem(_request: Request, error: Exception) -> Response:
     assert isinstance(error, WaypostError)
     problem = problem_of(error)
-    return _json(problem, _STATUS.get(problem.code, 409))
+    return as_json(problem, _STATUS.get(problem.code, 409))
 
 
 def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     what = f"{request.method} {request.url.path[:200]} is no door of this API"
-    return _json(Problem(code="usage", message=what), error.status_code)
+    return as_json(Problem(code="usage", message=what), error.status_code)
 
 
 def _gone(_request: Request, _error: Exception) -> Response:
-    return _json(Problem(code="usage", message="the request broke off"), 400)
+    return as_json(Problem(code="usage", message="the request broke off"), 400)
 
 
 def _broken(request: Request, error: Exception) -> Response:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _json(Problem(code="broken", message="the host failed on this request; its log says how"), 500)
+    return as_json(Problem(code="broken", message="the host failed on this request; its log says how"), 500)

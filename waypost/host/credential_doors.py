@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pykka
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from waypost.acting import Ref
-from waypost.host.answers import Answer
-from waypost.host.api import in_thread
 from waypost.host.credential_answers import CredentialsReloaded, CredentialsShown, Delivered
+from waypost.host.doors import asks, route
 from waypost.host.errors import NotNow, Unanswered
 from waypost.host.keeper import KeeperActor
 from waypost.host.keeper_messages import ListCredentials, Reload, Reloaded, TryCredentials
@@ -34,19 +31,10 @@ class CredentialDoors:
     def routes(self) -> Sequence[Route]:
         """The doors."""
         return (
-            Route("/v1/credentials", self._list, methods=["GET"]),
-            Route("/v1/credentials/check", self._check, methods=["POST"]),
-            Route("/v1/credentials/reload", self._reload, methods=["POST"]),
+            route("/v1/credentials", asks(self.shown)),
+            route("/v1/credentials/check", asks(self.checked), "POST"),
+            route("/v1/credentials/reload", asks(self.reloaded, _deployment), "POST"),
         )
-
-    async def _list(self, _request: Request) -> Response:
-        return _json(await in_thread(self.shown))
-
-    async def _check(self, _request: Request) -> Response:
-        return _json(await in_thread(self.checked))
-
-    async def _reload(self, asked: Request) -> Response:
-        return _json(await in_thread(self.reloaded, asked.query_params.get("deployment", "")))
 
     def shown(self) -> CredentialsShown:
         """Each credential, and how its last reading went. Raises NotNow, Unanswered."""
@@ -90,5 +78,6 @@ def _ask(ref: Ref, body: object) -> Any:
         raise Unanswered("the part of the host that would answer has ended") from None
 
 
-def _json(answer: Answer) -> Response:
-    return Response(msgspec.json.encode(answer), media_type="application/json")
+def _deployment(request: Request) -> str:
+    """``?deployment=``; empty for all."""
+    return request.query_params.get("deployment", "")

@@ -18,7 +18,7 @@ from actors.messages import Seen
 from actors.watching import Asking, Sleeps
 from substrate.messages import LogPage
 from waypost.acting import Clock, Ref
-from waypost.host.api import in_thread
+from waypost.host.doors import in_thread
 from waypost.host.following_logic import Ended, Follow, Following, Hub, advance
 from waypost.model import events as ev
 from waypost.model.errors import WaypostError

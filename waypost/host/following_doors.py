@@ -10,8 +10,8 @@ from starlette.routing import Route
 from substrate.messages import LogPage
 from waypost.acting import Ref
 from waypost.host import source
-from waypost.host.api import in_thread, number
 from waypost.host.audience import Audience
+from waypost.host.doors import in_thread, number
 from waypost.host.following import Follower
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.live import Live

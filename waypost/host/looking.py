@@ -7,14 +7,13 @@ An observer that has ended, or is slow, is done without, and the answer says so.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
 import pykka
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from waypost.acting import Clock, Ref
-from waypost.host.api import in_thread
+from waypost.host.doors import asks, in_thread, route
 from waypost.host.errors import Unanswered
 from waypost.host.messages import Deployed, Deployments
 from waypost.host.observer import Ear
@@ -40,7 +39,7 @@ class Lookout:
     def routes(self) -> Sequence[Route]:
         """The API's doors."""
         return (
-            Route("/v1/top", self._top, methods=["GET"]),
+            route("/v1/top", asks(self.top)),
             Route("/v1/metrics", self.metrics, methods=["GET"]),
         )
 
@@ -62,9 +61,6 @@ class Lookout:
             now=self.clock.now(),
         )
         return scrape.page()
-
-    async def _top(self, _request: Request) -> Response:
-        return Response(msgspec.json.encode(await in_thread(self.top)), media_type="application/json")
 
     def top(self) -> Top:
         """How each deployment is. Raises Unanswered."""
