@@ -7,7 +7,7 @@ The log's order decides: a cancel that comes after the end is too late, an end t
 from typing import assert_never
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from substrate import layout, runlog
 from substrate.messages import Cancel, CancelTaken, Refused, Signal, SignalTaken, Start, WorkflowProcess
@@ -99,24 +99,22 @@ def not_run(code: str) -> ev.RunCancelled:
 def signal(view: View, operation: Signal, context: Context) -> Decided:
     """Record a named signal, once. Value: ``SignalTaken``.
 
-    Refused with code ``no-run``, ``not-begun``, ``ended``, ``paused``, ``signals`` (too many are kept) or
-    ``too-large``.
+    Refused with code ``no-run``, ``not-begun``, ``ended``, ``paused``, ``clash`` (its identity is another one's),
+    ``signals`` (too many are kept) or ``too-large``.
     """
     before = view.known(operation.run)
     match before.run:
         case fold.Absent():
             return _absent(view, operation.run, "signalled")
-        case fold.Ended() if _had(view, operation):
-            return Settled(SignalTaken(outcome="already-present"))
         case fold.Ended():
-            return Refused("ended", f"{operation.run} {_ended(before.run.outcome)}: nobody would read the signal")
+            late = f"{operation.run} {_ended(before.run.outcome)}: nobody would read the signal"
+            return _repeated(view, operation) or Refused("ended", late)
         case fold.Paused():
             why = f"{operation.run} is paused ({before.run.code})"
             return Refused("paused", why, f"`waypost resume {operation.run}`, then send the signal again")
-        case fold.Driven(ledger) | fold.Parked(ledger) if operation.id in ledger.signal_ids:
-            return Settled(SignalTaken(outcome="already-present"))
         case fold.Driven(ledger) | fold.Parked(ledger):
-            return _signal(view, operation, before, ledger, context)
+            known = _repeated(view, operation) if operation.id in ledger.signal_ids else None
+            return known or _signal(view, operation, before, ledger, context)
         case _:
             assert_never(before.run)
 
@@ -152,13 +150,27 @@ def _signal(view: View, operation: Signal, before: Known, ledger: fold.Ledger, c
     )
 
 
-def _had(view: View, operation: Signal) -> bool:
-    """Whether a run that has ended had this signal: its log tells, so that a repetition is no loss."""
+def _repeated(view: View, operation: Signal) -> Settled | Refused | None:
+    """What a signal comes to whose identity the run had before, as its log tells; None where it hadn't.
+
+    A repetition is no loss; another name or payload under the same identity would be one, and nobody would know.
+    """
     for raw in runlog.events(view, operation.run):
         event = ev.decode(raw)
         if isinstance(event, ev.SignalReceived) and event.name and event.signal == operation.id:
-            return True
-    return False
+            if event.name == operation.name and _carries(event.payload, operation.payload):
+                return Settled(SignalTaken(outcome="already-present"))
+            other = "with another payload" if event.name == operation.name else "and had another name"
+            why = f"{operation.run} had a signal of this identity at {event.at} ({event.name}), {other}"
+            return Refused(
+                "clash", why, "give each signal an --id of its own; the same one is for the same signal again"
+            )
+    return None
+
+
+def _carries(value: ev.Value | UnsetType, raw: bytes) -> bool:
+    """Whether this is what is recorded of a payload."""
+    return value in (ev.Value(inline=msgspec.Raw(raw)), ev.Value(blob=message_key(raw)))
 
 
 def _absent(view: View, run: RunId, what: str) -> Refused:

@@ -280,7 +280,9 @@ def test_a_run_is_signalled_and_another_cancelled(tmp_path: Path) -> None:
 
         running.wait_for("waits for signal go")
         assert signal("paid/net", b" 2 ", "s1").outcome == "kept"
-        assert signal("paid/net", b"3", "s1").outcome == "already-present"
+        assert signal("paid/net", b"2", "s1").outcome == "already-present"
+        with pytest.raises(Said, match="with another payload"):
+            signal("paid/net", b"3", "s1")
         with pytest.raises(Said, match="no JSON"):
             signal("go", b"{", "s2")
         assert signal("go", b"1", "s2").outcome == "received"

@@ -1,6 +1,7 @@
 """Asking for a run's end, and named signals, as operations: who was first, what is kept, what is refused."""
 
 import hashlib
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -206,6 +207,25 @@ def test_the_same_signal_twice_is_one(desk: Desk, run: RunId) -> None:
     done(desk, signalled(run))
     assert done(desk, signalled(run)) == SignalTaken(outcome="already-present")
     assert sum(isinstance(event, ev.SignalReceived) for event in log(desk, run)) == 1
+
+
+@pytest.mark.parametrize("inline", [64 * 1024, 4])
+@pytest.mark.parametrize("over", [False, True])
+def test_another_signal_under_a_known_identity_is_refused(*, over: bool, inline: int) -> None:
+    """It would be lost, and its sender told that all is well; wherever the first one's payload lies."""
+    desk = Desk(limits=Limits(inline=inline))
+    desk.begin()
+    run = desk.start(message("m1@x"))
+    desk.append(run, awaited(1, 1))
+    first = signalled(run, raw=b'{"paid":420}')
+    done(desk, first)
+    if over:
+        desk.must(Append(by=CHILD, run=run, events=(ev.RunCompleted(result=NULL),)))
+    before = log(desk, run)
+    assert desk.code(signalled(run, raw=b'{"paid":421}')) == "clash"
+    assert desk.code(replace(first, name="shipped")) == "clash"
+    assert done(desk, first) == SignalTaken(outcome="already-present")
+    assert log(desk, run) == before
 
 
 def test_a_large_payload_lies_beside_the_log(desk: Desk, run: RunId) -> None:
