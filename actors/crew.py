@@ -42,6 +42,8 @@ class DeploymentSpec:
     """What its steps ask for: the step (``@run`` for all), the handle."""
     warm: bool = False
     """Whether it keeps its process also where there is nothing to do."""
+    children: tuple[str, ...] = ()
+    """Functions that a run may start as child runs."""
 
 
 class Role(enum.StrEnum):

@@ -46,6 +46,7 @@ class Over(msgspec.Struct, frozen=True, array_like=True, tag="over"):
     prev: str
     folded: int
     changed: str
+    children: Mapping[CallId, fold.ChildRun] = msgspec.field(default_factory=dict)
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True, tag="sealed"):
@@ -107,9 +108,9 @@ def card_of(run: RunId, tree: str, subject: str | None, known: Known) -> Card:
             what = Live("parked", state.ledger, known.prev, known.folded, known.changed)
         case fold.Paused(ledger, code, detail):
             what = Live("paused", ledger, known.prev, known.folded, known.changed, code, detail)
-        case fold.Ended(_, seq, outcome, started, unsent, sent, received):
+        case fold.Ended(_, seq, outcome, started, unsent, sent, received, children):
             what = Over(
-                seq, outcome, started, unsent, sent, received, known.prev, known.folded, known.changed
+                seq, outcome, started, unsent, sent, received, known.prev, known.folded, known.changed, children
             )  # fmt: skip
         case _:
             assert_never(state)
@@ -129,7 +130,7 @@ def known_of(card: Card) -> Known | None:
             return None
         case Over():
             ended = fold.Ended(
-                card.run, what.seq, what.outcome, what.started, what.unsent, what.sent, what.received
+                card.run, what.seq, what.outcome, what.started, what.unsent, what.sent, what.received, what.children
             )  # fmt: skip
             return Known(ended, what.seq, what.prev, what.folded, what.changed)
         case Live(mode="driven"):

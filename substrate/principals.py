@@ -8,6 +8,8 @@ import functools
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from msgspec import UNSET
+
 from substrate.messages import Hub, Principal, Supervisor, WorkflowProcess
 from waypost.model import events as ev
 
@@ -18,12 +20,14 @@ Door = Literal[
     "take-up",
     "answer",
     "queue-mail",
+    "spawn",
     "delivery",
     "pause",
     "cancel",
     "signal",
     "interrupt",
     "resume",
+    "end",
 ]
 
 HOST: frozenset[Name] = frozenset({"supervisor", "hub"})
@@ -69,6 +73,11 @@ TABLE: dict[type[ev.Event], Rule] = {
     ev.MailQueued: _rule(HOST, "queue-mail"),
     ev.MailSent: _rule(HOST, "delivery"),
     ev.MailFailed: _rule(HOST, "queue-mail", "delivery"),
+    ev.ChildSpawned: _rule(HOST, "spawn"),
+    ev.ChildRefused: _rule(HOST, "spawn"),
+    ev.ChildCompleted: _rule(HOST, "end"),
+    ev.ChildCancelRequested: _rule(CHILD, "append"),
+    ev.CodeRested: _rule(CHILD, "append"),
 }
 
 _LOOKED_INTO = (ev.StepFailed, ev.CancelRequested, ev.RunCancelled)
@@ -107,6 +116,20 @@ def _free(who: Name, door: Door) -> frozenset[type[ev.Event]]:
     """The kinds of which this principal may write everything through this door."""
     free = {kind for kind, rule in TABLE.items() if who in rule.who and door in rule.doors}
     return frozenset(free.difference(_LOOKED_INTO))
+
+
+def follows(event: ev.AnyEvent) -> bool:
+    """Whether an event may follow, in the same commit, from what a child writes to another run: its parent, its child.
+
+    That it does follow is a rule of its own (``rules.children``).
+    """
+    match event:
+        case ev.ChildCompleted() | ev.CancelRequested(origin="parent") | ev.RunCancelled(code="not-run"):
+            return True
+        case ev.RunStarted():
+            return event.parent is not UNSET
+        case _:
+            return False
 
 
 def may_not_write(who: str, event: ev.AnyEvent) -> str:

@@ -164,6 +164,22 @@ class QueueMail:
     attachments: tuple[Attachment, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnChild:
+    """A run asks for a child run: ChildSpawned and the mail that starts it in one commit, or ChildRefused.
+
+    Value: None; the event tells. ``workflow``: name of the child function; ``input``: its JSON; ``seen`` as in
+    TimerSet. A call that has its child already is answered again and starts one.
+    """
+
+    by: WorkflowProcess
+    run: RunId
+    call: CallId
+    workflow: str
+    input: bytes = field(repr=False)
+    seen: int
+
+
 @dataclass(frozen=True, slots=True)
 class MailDelivered:
     """MailSent and the removal of the outbox entry in one commit; a second time is no error. Value: None."""
@@ -205,6 +221,7 @@ Operation: TypeAlias = (
     | Interrupt
     | ResumeRuns
     | QueueMail
+    | SpawnChild
     | MailDelivered
     | MailUndeliverable
     | Answer

@@ -9,6 +9,8 @@
     buckets     where consumed entries go, and when they are dropped
     take_up     a mail and its effect in one commit
     outbox      mail that leaves
+    spawning    a run starts a child run
+    kinship     what the end of a run means to its parent and its children
     answering   how it names what it answers
     notices     what the host itself tells a sender
     interrupting  an exit, counted against the runs that the child drove
@@ -55,6 +57,7 @@ from substrate.messages import (
     ResumeDeployment,
     ResumeRuns,
     Signal,
+    SpawnChild,
     TakeUp,
     Tick,
     Unpause,
@@ -68,11 +71,13 @@ from substrate.operations import (
     intake,
     interrupting,
     interventions,
+    kinship,
     latching,
     notices,
     outbox,
     resuming,
     service,
+    spawning,
     take_up,
     ticking,
 )
@@ -81,8 +86,16 @@ from substrate.operations.change import Change, Context, Decided, Hold, Item, Se
 __all__ = ["Change", "Context", "Decided", "Hold", "Item", "Settled", "View", "decide"]
 
 
-def decide(view: View, operation: Operation, context: Context) -> Decided:  # noqa: C901, PLR0911, PLR0912 - a table
-    """What an operation comes to on what is visible now. Raises Damaged where the tree can't be read."""
+def decide(view: View, operation: Operation, context: Context) -> Decided:
+    """What an operation comes to on what is visible now, with all that follows from it for parents and children.
+
+    Raises Damaged where the tree can't be read.
+    """
+    made = _decide(view, operation, context)
+    return kinship.settled(view, made, context) if isinstance(made, Change) else made
+
+
+def _decide(view: View, operation: Operation, context: Context) -> Decided:  # noqa: C901, PLR0911, PLR0912 - a table
     match operation:
         case Append():
             return append.append(view, operation, context)
@@ -112,6 +125,8 @@ def decide(view: View, operation: Operation, context: Context) -> Decided:  # no
             return interrupting.interrupt(view, operation, context)
         case QueueMail():
             return outbox.queue_mail(view, operation, context)
+        case SpawnChild():
+            return spawning.spawn_child(view, operation, context)
         case MailDelivered():
             return outbox.mail_delivered(view, operation, context)
         case MailUndeliverable():

@@ -87,6 +87,14 @@ def extend(
     view: View, run: RunId, before: Known, events: Iterable[ev.AnyEvent], context: Context
 ) -> Extension | Refused:
     """Number, chain and fold the events on top of ``before``; Refused when one of them may not follow or is too big."""
+    made = numbered(run, before, events, context)
+    return made if isinstance(made, Refused) else extended(view, run, before, made)
+
+
+def numbered(
+    run: RunId, before: Known, events: Iterable[ev.AnyEvent], context: Context
+) -> tuple[Known, tuple[Recorded, ...]] | Refused:
+    """The events as they are recorded on top of ``before``, and the run after them, as if none had been filed yet."""
     state, seq, prev, at = before.run, before.seq, before.prev, context.at
     recorded: list[Recorded] = []
     for proposed in events:
@@ -105,9 +113,16 @@ def extend(
             return Refused("invalid", bad.message)
         recorded.append(Recorded(event, raw))
         seq, prev = seq + 1, ev.digest(raw)
+    return Known(state, seq, prev, before.folded, at), tuple(recorded)
+
+
+def extended(view: View, run: RunId, before: Known, made: tuple[Known, tuple[Recorded, ...]]) -> Extension:
+    """The files of these events, which are all that is new since ``before``."""
+    after, recorded = made
     puts, deletes, folded = filed_events(view, run, before, recorded)
-    assert not isinstance(state, fold.Absent)
-    return Extension(before, puts, deletes, Known(state, seq, prev, folded, at), Appended(run, tuple(recorded), state))
+    assert not isinstance(after.run, fold.Absent)
+    known = Known(after.run, after.seq, after.prev, folded, after.changed)
+    return Extension(before, puts, deletes, known, Appended(run, recorded, after.run))
 
 
 def described(events: Sequence[ev.AnyEvent], before: Known) -> str:
@@ -220,7 +235,7 @@ def _deadline(context: Context, seconds: float) -> int:
 
 
 def filed_events(
-    view: View, run: RunId, before: Known, recorded: list[Recorded]
+    view: View, run: RunId, before: Known, recorded: Sequence[Recorded]
 ) -> tuple[dict[str, bytes], tuple[str, ...], int]:
     """Where the events go: to files of their own; while the tail would be over 64, its oldest 64 to a segment.
 

@@ -56,16 +56,17 @@ def read(path: str, raw: bytes) -> tuple[str, StepGrants | None]:
 def change_grants(view: View, operation: ChangeGrants) -> Decided:
     """Give, take back, or both. Value: what the step is granted after it. Refused as ``ChangeGrants`` says."""
     step, before = operation.step, view.granted
-    declared = _declared(view)
+    declared = declared_now(view)
     mail_to = () if declared is None else declared.mail_to
+    children = () if declared is None or step != RUN else child_names(declared)
     refused = _may_be_granted(operation, declared)
     if refused is not None:
         return refused
     old = before.steps.get(step, NOTHING)
-    new = model.given(old, operation.give, mail_to)
-    new = model.taken_back(new, operation.take, mail_to)
+    new = model.given(old, operation.give, mail_to, children)
+    new = model.taken_back(new, operation.take, mail_to, children)
     if operation.declared:
-        new = StepGrants(children=new.children, secrets=new.secrets)
+        new = StepGrants(secrets=new.secrets)
     path = layout.step_grants_path(step)
     if new == old and path not in before.unreadable:
         return Settled(old)
@@ -102,7 +103,7 @@ def barred(granted: InForce, start: Start, deployment: str) -> Fault | None:
     )
 
 
-def _declared(view: View) -> Declared | None:
+def declared_now(view: View) -> Declared | None:
     """What the deployed workflow declares; None where none is deployed, or it can't be read."""
     raw = view.read(layout.DEPLOYED)
     try:
@@ -111,21 +112,37 @@ def _declared(view: View) -> Declared | None:
         return None
 
 
+def child_names(declared: Declared) -> tuple[str, ...]:
+    """The child workflows that the code has, in the order of the file."""
+    return tuple(each.name for each in declared.children or ())
+
+
 def _may_be_granted(operation: ChangeGrants, declared: Declared | None) -> Refused | None:
     step, give = operation.step, operation.give
     if not step or layout.encode_name(step).startswith(_HASHED):
         why = "it has no name" if not step else "its name is too long for a file's"
         return Refused("step", f"step {step[:80]!r} can't be granted anything: {why}", "give it another name")
     if step == RUN:
-        return None
+        return None if declared is None else _children_known(give, declared)
+    hint = "leave the step out: what is granted to the run holds for all of it"
     if give.mail or operation.declared:
-        hint = "leave the step out: what is granted to the run holds for all of it"
         return Refused("mail", f"step {step[:80]!r} sends no mail: the run function does", hint)
+    if give.children:
+        return Refused("workflow", f"step {step[:80]!r} starts no child run: the run function does", hint)
     known = () if declared is None else tuple(each.name for each in declared.steps)
     if give != NOTHING and declared is not None and step not in known:
         shown = ", ".join(known) or "none"
         return Refused("step", f"the deployed workflow has no step {step[:80]!r}", f"its steps: {shown}")
     return None
+
+
+def _children_known(give: StepGrants, declared: Declared) -> Refused | None:
+    known = child_names(declared)
+    strange = next((each for each in give.children or () if each not in known), None)
+    if strange is None:
+        return None
+    why = f"the deployed workflow has no child workflow {strange[:80]!r}"
+    return Refused("workflow", why, f"its child workflows: {', '.join(known) or 'none'}")
 
 
 def _too_large(step: str, new: StepGrants, after: InForce) -> Refused | None:

@@ -88,7 +88,7 @@ def unpause(view: View, operation: Unpause, context: Context) -> Decided:
     before = view.known(operation.run)
     if not isinstance(before.run, fold.Paused):
         return Refused("not-paused", f"{operation.run} is not paused")
-    if before.run.code == "code-changed" and before.run.ledger.generation == view.state.generation:
+    if before.run.code in {"code-changed", "code-missing"} and before.run.ledger.generation == view.state.generation:
         # The child that found the difference still runs the same code, and has let go of the run.
         return Refused(
             "same-code",

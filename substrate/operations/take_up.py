@@ -9,7 +9,7 @@ import hashlib
 from typing import assert_never
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from substrate import layout
 from substrate.messages import Consumed, Fact, Queued, Refused, Start, TakeUp
@@ -21,7 +21,8 @@ from substrate.operations.grants import encode_grants, grants
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
-from waypost.model.ids import CallId, Generation, RunId, run_id
+from waypost.model.child_mail import spawner
+from waypost.model.ids import CallId, Generation, RunId, idempotency_key, run_id
 from waypost.model.mail import sender_matches
 from waypost.model.queue import Entry, encode
 
@@ -30,7 +31,7 @@ def take_up(view: View, operation: TakeUp, context: Context) -> Decided:
     """Consume a claimed mail with its effect. Value: the id of the run that has it.
 
     Refused with code ``not-claimed``, ``live``, ``absent``, ``ended``, ``not-ended``, ``order``, ``paused``,
-    ``wait-closed`` or ``who``.
+    ``wait-closed``, ``who`` or ``parent`` (no run awaits this child).
     """
     item = view.queue.get(operation.arrival)
     if item is None or not item.claimed:
@@ -115,19 +116,10 @@ def _begun(
     rerouted: RunId | None = None,
 ) -> Change | Refused:
     """``ending``: what follows RunStarted at once."""
-    raw_grants = encode_grants(grants(entry.sender, start.mail_to, view.granted))
-    event = ev.RunStarted(
-        mail=entry.mailed,
-        definition=start.definition,
-        code=start.code,
-        python=start.python,
-        waypost=start.waypost,
-        distributions=start.distributions or UNSET,
-        generation=Generation(view.state.generation),
-        grants=hashlib.sha256(raw_grants).hexdigest(),
-        origin=entry.key,
-        after=entry.old,
-    )
+    begins = begins_with(view, entry, start, context)
+    if isinstance(begins, Refused):
+        return begins
+    event, raw_grants = begins
     before = Known(fold.Absent(), prev=ev.genesis(context.repository, entry.run, raw_grants))
     made = extend(view, entry.run, before, (event, *ending), context)
     if isinstance(made, Refused):
@@ -143,15 +135,50 @@ def _begun(
             **puts,
             **made.puts,
             layout.grants_path(entry.run): raw_grants,
-            **_consumed(entry, state.bucket, context),
+            **consumed(entry, state.bucket, context),
             **files_after(view, state, context),
         },
-        deletes=(_queued_path(item, context), *deletes, *made.deletes),
+        deletes=(queued_path(item, context), *deletes, *made.deletes),
         facts=(Consumed(entry.arrival, entry.run), made.fact, *facts),
         state=state,
         known={entry.run: made.known},
         value=entry.run,
     )
+
+
+def begins_with(view: View, entry: Entry, start: Start, context: Context) -> tuple[ev.RunStarted, bytes] | Refused:
+    """RunStarted of the run that this mail begins, and the bytes of its grants. Refused with code ``parent``."""
+    raw_grants = encode_grants(grants(entry.sender, start.mail_to, view.granted))
+    parent: ev.Parent | UnsetType = UNSET
+    origin = entry.key
+    by = spawner(entry.id)
+    if by is not None:
+        # What the parent's log says, and nothing that the mail says.
+        ledger = fold.ledger(view.known(by.run).run)
+        child = None if ledger is None else ledger.children.get(by.call)
+        if ledger is None or child is None or child.child != entry.run:
+            return Refused("parent", f"{by.run} awaits no child {entry.run} at {by.call}")
+        parent = ev.Parent(run=by.run, call=by.call, workflow=child.workflow, depth=depth_of(ledger.started) + 1)
+        origin = idempotency_key(context.repository, ledger.started.origin, by.call)
+    event = ev.RunStarted(
+        mail=entry.mailed,
+        definition=start.definition,
+        code=start.code,
+        python=start.python,
+        waypost=start.waypost,
+        distributions=start.distributions or UNSET,
+        generation=Generation(view.state.generation),
+        grants=hashlib.sha256(raw_grants).hexdigest(),
+        origin=origin,
+        after=entry.old,
+        parent=parent,
+    )
+    return event, raw_grants
+
+
+def depth_of(started: ev.RunStarted) -> int:
+    """How deep a run lies: 0 for one that is nobody's child."""
+    return started.parent.depth if started.parent else 0
 
 
 def _answer(view: View, item: Item, wait: CallId, decision: ev.Decision | None, context: Context) -> Decided:
@@ -173,8 +200,8 @@ def _answer(view: View, item: Item, wait: CallId, decision: ev.Decision | None, 
     return Change(
         author="supervisor",
         subject=f"take up mail {entry.arrival} at {wait} of {entry.run}",
-        puts={**made.puts, **_consumed(entry, state.bucket, context), **files_after(view, state, context)},
-        deletes=(_queued_path(item, context), *made.deletes),
+        puts={**made.puts, **consumed(entry, state.bucket, context), **files_after(view, state, context)},
+        deletes=(queued_path(item, context), *made.deletes),
         facts=(Consumed(entry.arrival, entry.run), made.fact),
         state=state,
         known={entry.run: made.known},
@@ -216,18 +243,20 @@ def _others(
         entry = msgspec.structs.replace(item.queued.entry, run=first.run, starts=False, old=first.old, attempt=attempt)
         puts[layout.inbox_path(context.address, arrival, entry.key)] = encode(entry)
         if item.claimed:
-            deletes.append(_queued_path(item, context))
+            deletes.append(queued_path(item, context))
         facts.append(Queued(entry, item.queued.gist, attempt))
     return puts, deletes, facts
 
 
-def _queued_path(item: Item, context: Context) -> str:
+def queued_path(item: Item, context: Context) -> str:
+    """Where a mail lies that isn't consumed, nor on hold."""
     entry = item.queued.entry
     if not item.claimed:
         return layout.inbox_path(context.address, entry.arrival, entry.key)
     return layout.processing_path(context.address, entry.arrival, entry.key, item.queued.attempt)
 
 
-def _consumed(entry: Entry, bucket: int, context: Context) -> dict[str, bytes]:
+def consumed(entry: Entry, bucket: int, context: Context) -> dict[str, bytes]:
+    """The entry of a mail that is consumed with its effect."""
     marked = msgspec.structs.replace(entry, consumed=context.at)
     return {layout.consumed_path(context.address, bucket, entry.key): encode(marked)}

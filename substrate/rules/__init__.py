@@ -10,6 +10,7 @@
     runs        its grants and values; sealing
     queue       a mail's places, moves and effect; buckets
     outbox      mail that leaves
+    children    child runs and their parents
     counts      ordinals, watermark, format
     schedules   how far each has come, and its ticks
     code        deployed trees, and the record of them

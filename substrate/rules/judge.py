@@ -3,7 +3,7 @@
 Only what the commit touches is looked at. A plain append, which is most of what is ever written, goes a short way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import UNSET
@@ -11,11 +11,12 @@ from msgspec import UNSET
 from substrate import layout
 from substrate.access import AUTHORS
 from substrate.errors import Damaged
+from substrate.rules.children import kin, spawned
 from substrate.rules.code import begun_on, coded
 from substrate.rules.commit import Before, Commit, Ground, OfRun, Sorted, sort
 from substrate.rules.counts import counted, formatted, marked, state_after
 from substrate.rules.grants import granted
-from substrate.rules.logs import CHILD, Log, extended
+from substrate.rules.logs import CHILD, Log, extended, follows_only
 from substrate.rules.outbox import Told, outgoing
 from substrate.rules.plain import plain_append
 from substrate.rules.queue import Caused, mail
@@ -49,8 +50,9 @@ def judge_all(before: Before, commit: Commit, ground: Ground) -> Verdict:
     made = sort(before, commit)
     found = made.found
     after = state_after(before, made, found)
-    found += _authored(commit, made)
     logs = [_of_run(before, commit, run, part, ground, found) for run, part in made.runs.items()]
+    found += _authored(commit, made, logs)
+    found += kin(before, commit, made, logs, ground)
     caused: list[Caused] = []
     told: list[Told] = []
     for each in logs:
@@ -125,23 +127,31 @@ def _set_aside(commit: Commit, log: Log) -> Iterator[Broken]:
                 pass
 
 
-def _authored(commit: Commit, made: Sorted) -> Iterator[Broken]:
-    """A child's commit is events and values of one run; everything else is the host's."""
+def _authored(commit: Commit, made: Sorted, logs: Iterable[Log]) -> Iterator[Broken]:
+    """A child's commit is events and values of one run, and what follows for other runs; everything else is the host's.
+
+    What may follow are events of the run's parent and its children, and the end of a child that is only queued.
+    """
     if commit.author not in AUTHORS:
         yield broken("author", "", f"{commit.author!r} is no principal that writes")
         return
     if commit.author != CHILD:
         return
-    if len(made.runs) > 1:
-        yield broken("fence", "", f"a child's commit touches {len(made.runs)} runs")
-    other = next(
-        iter((*made.entries, *made.gone_entries, *made.outbox, *made.gone_outbox, *made.others, *made.gone_others)), ""
-    )
-    if other or made.single or made.mails:
-        yield broken("author", other or next(iter(made.single), "mail"), f"{CHILD} may not write it")
-    for run, part in made.runs.items():
-        if part.grants is not None or part.sealed_log is not None or part.sealed_grants or part.sealed_blobs:
-            yield broken("author", layout.run_dir(run), f"{CHILD} may write events and values only")
+    own = [log.run for log in logs if not follows_only(log)]
+    if len(own) > 1:
+        yield broken("fence", "", f"a child's commit touches {len(own)} runs")
+    unbegun = {place.key for place, raw in made.entries.values() if place.kind == "consumed" and spawned(raw)}
+    moved = {path: place for path, (place, _) in made.entries.items()} | made.gone_entries
+    other = next((path for path, place in moved.items() if place.key not in unbegun), "")
+    other = other or next(iter((*made.outbox, *made.gone_outbox, *made.others, *made.gone_others)), "")
+    single = made.single.keys() - ({"state", "watermark"} if unbegun else set())
+    if other or single or made.mails:
+        yield broken("author", other or next(iter(sorted(single)), "mail"), f"{CHILD} may not write it")
+    for log in logs:
+        part = made.of(log.run)
+        begun = follows_only(log) and isinstance(log.events[0], ev.RunStarted)
+        if (part.grants is not None and not begun) or part.sealed_log or part.sealed_grants or part.sealed_blobs:
+            yield broken("author", layout.run_dir(log.run), f"{CHILD} may write events and values only")
 
 
 def _others(before: Before, made: Sorted, ground: Ground) -> Iterator[Broken]:

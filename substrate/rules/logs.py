@@ -65,7 +65,7 @@ def follow(
         if event.prev != prev:
             found.append(broken("chain", each.path, f"prev {event.prev or 'none'}, and {prev} comes before"))
         why = principals.may_not_write(commit.author, event)
-        if why:
+        if why and not (commit.author == CHILD and principals.follows(event)):
             found.append(broken("author", each.path, why))
         try:
             state = fold.evolve(state, event, run_id=log.run)
@@ -88,23 +88,28 @@ def _read(new: New, found: list[Broken]) -> ev.AnyEvent | None:
         return None
 
 
-def fenced(before: Before, commit: Commit, log: Log, found: list[Broken]) -> None:
-    """A child writes to a run that lives and that its generation was given; to be asked before ``follow``."""
-    if commit.author != CHILD:
+def fenced(before: Before, commit: Commit, log: Log, known: Known, found: list[Broken]) -> None:
+    """A child writes to a run that lives and that its generation was given; ``known``: the run before the commit."""
+    if commit.author != CHILD or follows_only(log):
         return
-    ledger = fold.ledger(log.known.run)
+    ledger = fold.ledger(known.run)
     if ledger is None:
-        if isinstance(log.known.run, fold.Absent):
+        if isinstance(known.run, fold.Absent):
             found.append(broken("fence", layout.run_dir(log.run), "the run has not begun"))
     elif ledger.generation != before.state.generation:
         words = f"the run is generation {ledger.generation}'s, at work is {before.state.generation}"
         found.append(broken("fence", layout.run_dir(log.run), words))
 
 
+def follows_only(log: Log) -> bool:
+    """Whether what is new in a log follows from what was written to another run."""
+    return bool(log.events) and all(map(principals.follows, log.events))
+
+
 def extended(before: Before, commit: Commit, run: RunId, part: OfRun, ground: Ground, found: list[Broken]) -> Log:
     """The log of a run that isn't being sealed, after a commit. Raises Damaged where it can't be read before it."""
     log = Log(run, before.known(run))
-    fenced(before, commit, log, found)
+    known = log.known
     new, folded = _segments(before, log.known, part, run, found)
     for seq, raw in sorted(part.events.items()):
         path = layout.event_path(run, seq)
@@ -114,6 +119,7 @@ def extended(before: Before, commit: Commit, run: RunId, part: OfRun, ground: Gr
             found.append(broken("append-only", path, f"event {seq} is recorded already, as other bytes"))
     _nothing_taken(log.known, part, folded, found)
     follow(log, new, commit, ground, found, genesis_of(run, part.grants, ground))
+    fenced(before, commit, log, known, found)
     log.known = msgspec.structs.replace(log.known, folded=folded)
     if log.known.seq - folded > layout.FAN:
         found.append(broken("tail", layout.events_dir(run), f"{log.known.seq - folded} events in files of their own"))

@@ -4,6 +4,8 @@ No rule of its own: whatever isn't plainly in order is left to the full rules, w
 property test holds the two against each other. Here because it is paid for with every append.
 """
 
+from msgspec import UNSET
+
 from substrate import layout, principals
 from substrate.messages import Recorded
 from substrate.rules.commit import Before, Commit, Ground, tail_of
@@ -43,6 +45,7 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
             or kind not in _ALONE
             or author not in principals.TABLE[kind].who
             or (kind is ev.StepCompleted and event.output.blob)  # type: ignore[union-attr]  # it is a StepCompleted
+            or (kind is ev.RunFailed and _kin(known.run))
             or (kind is ev.RunPaused and event.code == "poison")  # type: ignore[union-attr]  # it is a RunPaused
             or len(raw) > limit
         ):
@@ -76,6 +79,12 @@ def _followed(run: RunId, known: Known, recorded: tuple[Recorded, ...]) -> Known
 def _given(before: Before, state: fold.Run) -> bool:
     ledger = fold.ledger(state)
     return ledger is not None and ledger.generation == before.state.generation
+
+
+def _kin(state: fold.Run) -> bool:
+    """Whether somebody else must be told of the run's end."""
+    ledger = fold.ledger(state)
+    return ledger is not None and (ledger.started.parent is not UNSET or bool(ledger.children))
 
 
 def _over(state: fold.Run, ground: Ground) -> bool:

@@ -198,11 +198,16 @@ def _effects(made: Sorted, puts: list[_Put], caused: list[Caused]) -> Iterator[B
             yield broken("move", put.path, f"mail {entry.arrival} was consumed without a claim")
         if entry.mailed != mailed or entry.run != each.run:
             yield broken("effect", put.path, f"consumed for {entry.run}, and the event is {each.run}'s of another mail")
-        if isinstance(each.event, ev.RunStarted) and (each.event.origin, each.event.after) != (entry.key, entry.old):
+        if isinstance(each.event, ev.RunStarted) and not _is_of(each.event, entry):
             yield broken("effect", put.path, f"origin {each.event.origin} of a run that this mail started")
     for put in consumed.values():
         if put.entry.rejected is UNSET:
             yield broken("effect", put.path, f"mail {put.entry.arrival} was consumed and caused no event")
+
+
+def _is_of(event: ev.RunStarted, entry: Entry) -> bool:
+    """Whether a run began with this entry; of a child's run the origin is its parent's call (``children``)."""
+    return (event.origin == entry.key or event.parent is not UNSET) and event.after == entry.old
 
 
 def _buckets(before: Before, made: Sorted, puts: list[_Put], after: State, ground: Ground) -> Iterator[Broken]:

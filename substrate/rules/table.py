@@ -83,6 +83,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
         Rule("effect", "A mail is consumed by the commit that holds the event it causes.", "storage §5"),
         Rule("bucket", "Consumed entries go to the open bucket, and leave with their bucket only.", "storage §5"),
         Rule("schedule", "A schedule is as the code declares it; it moves by ticks, each with its mail.", "storage §2"),
+        Rule("child", "A child run has its mail, its parent, and an end that both know, by one commit.", "storage §4"),
         Rule("watermark", "The watermark rises, below the open bucket; when one closed stays recorded.", "storage §5"),
     ),
     "outbox": (

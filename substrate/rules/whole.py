@@ -16,6 +16,7 @@ from substrate.epoch import decode_epoch
 from substrate.errors import BadPath
 from substrate.layout import Place
 from substrate.operations.buckets import Watermark
+from substrate.rules.children import Kin
 from substrate.rules.code import whole_code
 from substrate.rules.commit import QUEUED, Ground
 from substrate.rules.counts import WITHOUT_EPOCH, holds, read_watermark
@@ -28,6 +29,7 @@ from substrate.rules.table import Broken, broken
 from substrate.rules.whole_runs import Counts, Outcome, whole_run
 from substrate.runlog import Tree, is_sealed
 from substrate.state import Format, State, decode_format, decode_state
+from waypost.model.child_mail import spawner
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import DEFAULT, Limits
@@ -54,6 +56,7 @@ class _Seen:
     """Runs that couldn't be followed to their end: the rest is not held against them."""
     waiting: dict[int, str] = field(default_factory=dict)
     """Mails that aren't consumed, by arrival, with their paths."""
+    kin: Kin = field(default_factory=Kin)
     filed: int = 0
     """Entries in the open bucket."""
 
@@ -91,6 +94,7 @@ def whole(tree: Tree, counts: Counts, limits: Limits = DEFAULT) -> Iterator[Brok
             last = root
             yield from _run(tree, root[0], place.run, seen, counts)
     yield from _agree(seen)
+    yield from seen.kin.agree(seen.unread)
     if seen.filed != state.bucket_entries:
         words = f"bucket_entries is {state.bucket_entries}, {seen.filed} lie there"
         yield broken("bucket", layout.STATE, words)
@@ -157,6 +161,8 @@ def _run(tree: Tree, root: str, run: RunId, seen: _Seen, counts: Counts) -> Iter
     seen.unsent.update((ordinal, (run, call)) for ordinal, call in out.unsent.items())
     if not out.complete:
         seen.unread.add(run)
+    elif out.known is not None:
+        seen.kin.run(out.known)
     for arrival in out.mails:
         if arrival in seen.waiting:
             yield broken("effect", seen.waiting[arrival], f"{run} was given mail {arrival}, and it isn't consumed")
@@ -189,7 +195,9 @@ def _file(tree: Tree, path: str, place: Place, seen: _Seen) -> Iterator[Broken]:
             pass
 
 
-def _entry(tree: Tree, path: str, place: Place, seen: _Seen) -> Iterator[Broken]:
+def _entry(  # noqa: C901 - one rule after the other
+    tree: Tree, path: str, place: Place, seen: _Seen
+) -> Iterator[Broken]:
     bucket = place.number or 0
     if place.kind == "consumed" and bucket < seen.mark.first:
         return  # dropped: nothing looks into it, and its files are about to go
@@ -212,6 +220,9 @@ def _entry(tree: Tree, path: str, place: Place, seen: _Seen) -> Iterator[Broken]
         yield broken("one-place", path, f"the same message is at {other}")
     if place.kind in QUEUED:
         seen.keys[key] = seen.waiting[entry.arrival] = path
+        by = spawner(entry.id)
+        if by is not None and not entry.base64:
+            seen.kin.queued[by] = entry.run, path
         return
     seen.filed += bucket == seen.state.bucket
     if bucket > seen.state.bucket:

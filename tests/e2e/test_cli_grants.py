@@ -41,7 +41,7 @@ MISUSED = (
     (("set", "expenses", "--mail", "*@*"), 64, "host name"),
     (("set", "expenses", "--mail", "*@example"), 64, "the only pattern"),
     (("set", "expenses", "--secret", "a b"), 64, "no handle of a secret"),
-    (("set", "expenses", "--workflow", "Not One"), 64, "can't name a deployment"),
+    (("set", "expenses", "--workflow", "Not One"), 64, "is no name of a child workflow"),
     (("show", "expenses", "open_isue"), 64, "has no step"),
     (("show", "nobody"), 64, "no deployment here is called"),
 )

@@ -16,6 +16,7 @@ from waypost.model.waiting import waiting_on
 from waypost.testing.sayings import check_reason
 
 RUN = RunId("run_7_00000000000000aa")
+CHILD = RunId("run_8_00000000000000bb")
 HASH = "0" * 64
 HERE = Situation(name="orders", address="orders@x", hosted=True, state="running")
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
@@ -62,6 +63,12 @@ def anything(rng: random.Random, seq: int) -> ev.AnyEvent:
         lambda: ev.SignalReceived(call=call, signal=str(seq), name=rng.choice("ab"), payload=NULL),
         lambda: ev.SignalReceived(signal=str(rng.randint(1, 9)), name=rng.choice("ab"), payload=NULL),
         lambda: ev.CancelPropagated(call=call, attempt=attempt),
+        lambda: ev.ChildSpawned(call=call, child=CHILD, workflow="pay", arguments=HASH, seen=seen),
+        lambda: ev.ChildRefused(call=call, workflow="pay", reason="no"),
+        lambda: ev.ChildCompleted(call=call, outcome="completed", result=NULL),
+        lambda: ev.ChildCompleted(call=call, outcome="failed", error=fault),
+        lambda: ev.ChildCancelRequested(call=call),
+        lambda: ev.CodeRested(seen=seen),
     ]
     if rng.random() < 0.02:
         makers = [

@@ -81,6 +81,11 @@ def samples() -> list[ev.AnyEvent]:
         ev.MailSent(call=call(1), ordinal=1),
         ev.MailFailed(call=call(1), reason="no"),
         ev.Foreign(was="CancelRequested"),
+        ev.ChildSpawned(call=call(1), child=RunId("run_2_0000000000000002"), workflow="pay", arguments=h, seen=0),
+        ev.ChildRefused(call=call(1), workflow="pay", reason="no"),
+        ev.ChildCompleted(call=call(1), outcome="completed", result=NULL),
+        ev.ChildCancelRequested(call=call(1)),
+        ev.CodeRested(seen=0),
     ]
 
 
@@ -99,6 +104,8 @@ APPENDS = {
         "TimerCancelled",
         "SignalAwaited",
         "SignalAwaitAbandoned",
+        "ChildCancelRequested",
+        "CodeRested",
     },
 }
 APPENDS["hub"] = APPENDS["supervisor"] | APPENDS["workflow-process"]

@@ -11,7 +11,7 @@ from waypost.model.grants import RUN, StepGrants, granted
 
 TWO = {
     RUN: granted(mail=["boss@Example.com"], secrets=["ledger"]),
-    "fetch": granted(secrets=["github", "ledger"], children=["billing"]),
+    "fetch": granted(secrets=["github", "ledger"], children=["billing"]),  # of before there were child runs
 }
 
 
@@ -97,12 +97,36 @@ def test_what_the_run_is_granted_holds_for_its_steps_and_not_the_other_way_round
     assert not model.may_read(taken, "pay", "github")
     assert not model.may_read(taken, RUN, "github")
     assert not model.may_read(model.NONE_GRANTED, "fetch", "github")
-    assert model.may_start(taken, "fetch", "billing")
-    assert not model.may_start(taken, "pay", "billing")
     assert model.readable(taken, ["fetch", "pay"]) == {"fetch": ("github", "ledger"), "pay": ("ledger",)}
     assert model.readable(model.NONE_GRANTED, ["fetch"]) == {}
     asked = (("fetch", "github"), ("pay", "ledger"), ("pay", "github"))
     assert model.missing(taken, asked) == (("pay", "github"),)
+
+
+@pytest.mark.parametrize(("children", "may"), [(None, True), ([], False), (["pay"], True), (["ask"], False)], ids=str)
+def test_a_child_may_be_started_until_an_operator_says_which(children: list[str] | None, may: bool) -> None:  # noqa: FBT001 - a table
+    """As for mail: whoever deploys the code has read what it starts, and a list of an operator's is the last word."""
+    run = granted() if children is None else granted(children=children)
+    assert model.may_start(model.snapshot({RUN: run}), "pay") is may
+    assert model.may_start(model.snapshot({"fetch": granted(children=[])}), "pay"), "a step's word isn't the run's"
+
+
+def test_to_give_or_take_a_child_begins_with_what_the_code_declares() -> None:
+    """To take one away must leave the others, and a grant of something else says nothing of children."""
+    declared = ("ask", "pay")
+    less = model.taken_back(StepGrants(), granted(children=["pay"]), (), declared)
+    assert less.children == ("ask",)
+    assert model.given(less, granted(children=["pay"]), (), declared).children == declared
+    assert model.given(StepGrants(), granted(secrets=["s"]), (), declared).children is UNSET
+    assert model.encode(less) == b'{"children":["ask"]}'
+    assert model.encode(granted(children=[])) == b'{"children":[]}'
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 201, "a\n", "a\u202e"])
+def test_what_can_name_no_function_is_no_child_workflow(name: str) -> None:
+    """What can't be written in a table, or told apart in one, is granted to nobody."""
+    with pytest.raises(Invalid, match="no name of a child workflow"):
+        granted(children=[name])
 
 
 @pytest.mark.parametrize(

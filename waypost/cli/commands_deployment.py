@@ -26,7 +26,7 @@ Secret = Annotated[
 ]
 Child = Annotated[
     list[str] | None,
-    typer.Option("--workflow", metavar="DEPLOYMENT", help="Whose runs it may start; may be given often."),
+    typer.Option("--workflow", metavar="NAME", help="A child workflow that it may start; may be given often."),
 ]
 
 
@@ -78,7 +78,7 @@ def set_(  # noqa: PLR0913, PLR0917 - an option each
     secret: Secret = None,
     workflow: Child = None,
     declared: Annotated[
-        bool, typer.Option("--declared", help="Mail goes to whom the workflow declares, again.")
+        bool, typer.Option("--declared", help="Mail to whom, and child runs of what, the workflow declares, again.")
     ] = False,
     asked: Annotated[bool, typer.Option("--asked", help="All secrets that its code asks for.")] = False,
     data: Data = None,

@@ -26,7 +26,7 @@ from waypost.model import grants as model
 from waypost.model.errors import Invalid
 from waypost.model.grants import NOTHING, RUN, StepGrants
 
-HEADINGS = ("step", "mail", "secrets", "workflows", "asks for")
+HEADINGS = ("step", "mail", "secrets", "child workflows", "asks for")
 
 
 def show(name: str, step: str | None, data: str | None, *, as_json: bool) -> Exit:
@@ -63,7 +63,7 @@ def change(  # noqa: PLR0913 - an option each
     if asked:
         done = give_asked(where, name, step)
     elif named == NOTHING and not declared:
-        raise Usage("nothing was named", hint="say --mail ADDRESS, --secret HANDLE or --workflow DEPLOYMENT")
+        raise Usage("nothing was named", hint="say --mail ADDRESS, --secret HANDLE or --workflow NAME")
     else:
         wanted = GrantsWanted(
             step=RUN if step is None else plain("the step", step),
@@ -142,7 +142,7 @@ def _named(mail: Sequence[str], secrets: Sequence[str], children: Sequence[str])
         return model.granted(
             mail=[plain("--mail", each) for each in mail] if mail else msgspec.UNSET,
             secrets=[plain("--secret", each) for each in secrets],
-            children=[plain("--workflow", each) for each in children],
+            children=[plain("--workflow", each) for each in children] if children else msgspec.UNSET,
         )
     except Invalid as bad:
         raise Usage(bad.message, hint=bad.hint) from None
@@ -164,7 +164,9 @@ def told(done: GrantsSet) -> str:
 def _worded(step: str, grants: StepGrants) -> str:
     parts = [f"secret {handle}" for handle in grants.secrets]
     parts += [f"mail to {_spelt((person,))}" for person in grants.mail or ()]
-    parts += [f"workflow {child}" for child in grants.children]
+    parts += [f"child {child}" for child in grants.children or ()]
+    if grants.children == ():
+        parts.append("no child")
     if grants.mail == ():
         parts.append("mail to nobody but who writes to it")
     elif grants.mail is msgspec.UNSET and step == RUN:
@@ -187,5 +189,8 @@ def _row(each: StepShown, answer: GrantsShown) -> tuple[str, ...]:
         shown = f"{_spelt(answer.declared)} (as declared)" if answer.declared else "-"
     else:
         shown = _spelt(mail or ()) or ("nobody" if mail == () else "-")
+    children = ", ".join(each.children or ()) or ("none" if each.children == () else "-")
+    if each.step == RUN and each.children is None and answer.declared_children:
+        children = f"{', '.join(answer.declared_children)} (as declared)"
     asks = ", ".join(f"{handle}{' (not granted)' if handle in each.lacks else ''}" for handle in each.asks)
-    return (each.step, shown, ", ".join(each.secrets) or "-", ", ".join(each.children) or "-", asks or "-")
+    return (each.step, shown, ", ".join(each.secrets) or "-", children, asks or "-")

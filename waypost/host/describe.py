@@ -223,6 +223,7 @@ def described(shown: str, files: Files, answer: declaration.Description) -> Desc
         env=declared.env,
         on_crash_loop=declared.on_crash_loop,
         warm=declared.warm is True,
+        children=tuple(each.name for each in declared.children or ()),
         cut_short=tuple(step.name for step in declared.steps if step.on_drain == "cancel"),
         python=answer.python,
         waypost=answer.waypost,

@@ -64,7 +64,7 @@ class Told:
     state: Run
     lines: tuple[Line, ...]
     opened: dict[str, str]
-    """Time of a call's newest StepStarted, TimerSet or SignalAwaited, and under "" of the newest pause."""
+    """Time of a call's newest StepStarted, TimerSet, SignalAwaited or ChildSpawned; under "" of the newest pause."""
     started: ev.RunStarted | None
     changed: str
     ending: str = ""
@@ -88,7 +88,7 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
         match event:
             case ev.RunStarted():
                 started = event
-            case ev.StepStarted() | ev.TimerSet() | ev.SignalAwaited():
+            case ev.StepStarted() | ev.TimerSet() | ev.SignalAwaited() | ev.ChildSpawned():
                 opened[event.call] = event.at
             case ev.RunPaused():
                 opened[PAUSE] = event.at

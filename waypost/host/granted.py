@@ -32,7 +32,7 @@ from waypost.model.grants import NOTHING, RUN, Asked, StepGrants, content_hash, 
 
 
 class StepShown(Answer, frozen=True, kw_only=True):
-    """One step; ``mail`` is None where it is as the workflow declares, or for a step that was granted none.
+    """One step; ``mail`` and ``children`` are None where they are as the code declares, or for a step granted none.
 
     ``asks``: the handles that its code asks for; ``lacks``: those of them that it isn't granted.
     """
@@ -40,14 +40,14 @@ class StepShown(Answer, frozen=True, kw_only=True):
     step: str
     mail: tuple[str, ...] | None
     secrets: tuple[str, ...]
-    children: tuple[str, ...]
+    children: tuple[str, ...] | None
     content_hash: str
     asks: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
 
 
 class GrantsShown(Answer, frozen=True, kw_only=True):
-    """What is granted in a deployment; ``declared``: whom its workflow names in ``mail_to``.
+    """What is granted in a deployment; ``declared``: whom its workflow names in ``mail_to``, and its child workflows.
 
     ``sha256``: of the snapshot that a run's start names. ``unreadable``: a file that can't be read, and why.
     """
@@ -56,11 +56,12 @@ class GrantsShown(Answer, frozen=True, kw_only=True):
     sha256: str
     steps: tuple[StepShown, ...]
     declared: tuple[str, ...] = ()
+    declared_children: tuple[str, ...] = ()
     unreadable: str = ""
 
 
 class GrantsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What an operator asks for: to give a step something, to take it back, or to have mail as declared again."""
+    """What an operator asks for: to give a step something, to take it back, or to have it as the code declares."""
 
     step: str = RUN
     give: StepGrants = NOTHING
@@ -84,7 +85,13 @@ class GrantsSet(Answer, frozen=True, kw_only=True):
 
 
 def shown(
-    name: str, granted: InForce, *, steps: Iterable[str], mail_to: tuple[str, ...], asked: Sequence[Asked]
+    name: str,
+    granted: InForce,
+    *,
+    steps: Iterable[str],
+    mail_to: tuple[str, ...],
+    children: tuple[str, ...] = (),
+    asked: Sequence[Asked],
 ) -> GrantsShown:
     """What is granted beside what is asked for: the run first, then the steps in the order of the file, then others."""
     return GrantsShown(
@@ -92,6 +99,7 @@ def shown(
         sha256=granted.sha256,
         steps=tuple(_step(step, granted, asked) for step in dict.fromkeys((RUN, *steps, *granted.steps))),
         declared=mail_to,
+        declared_children=children,
         unreadable=granted.why_unreadable,
     )
 
@@ -103,7 +111,14 @@ def show_alone(data: DataDir, name: str) -> GrantsShown:
     if declared is None:
         return shown(name, reader.granted(), steps=(), mail_to=(), asked=())
     names = (step.name for step in declared.steps)
-    return shown(name, reader.granted(), steps=names, mail_to=declared.mail_to, asked=declared.asked())
+    return shown(
+        name,
+        reader.granted(),
+        steps=names,
+        mail_to=declared.mail_to,
+        children=tuple(each.name for each in declared.children or ()),
+        asked=declared.asked(),
+    )
 
 
 def change_alone(data: DataDir, name: str, wanted: GrantsWanted, disk: Disk | None = None) -> GrantsSet:
@@ -144,7 +159,7 @@ def _step(step: str, granted: InForce, asked: Sequence[Asked]) -> StepShown:
         step=step,
         mail=grants.mail or (() if grants.mail == () else None),
         secrets=grants.secrets,
-        children=grants.children,
+        children=grants.children or (() if grants.children == () else None),
         content_hash=content_hash(grants),
         asks=asks,
         lacks=tuple(handle for handle in asks if not may_read(granted.taken, step, handle)),

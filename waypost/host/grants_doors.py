@@ -53,7 +53,9 @@ class GrantsDoors:
         except (NotHosted, NotNow):  # nobody has its repository open
             return granted.show_alone(self.data, name)
         spec = next(each.spec for each in self.live.deployed() if each.spec.name == name)
-        return granted.shown(name, found, steps=spec.steps, mail_to=spec.mail_to, asked=spec.secrets)
+        return granted.shown(
+            name, found, steps=spec.steps, mail_to=spec.mail_to, children=spec.children, asked=spec.secrets
+        )
 
     def changed(self, name: str, wanted: GrantsWanted, user: str) -> GrantsSet:
         """Change it. Raises NoSuchDeployment, NotHosted, RefusedByRule, NotNow, Invalid."""

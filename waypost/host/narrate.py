@@ -39,7 +39,7 @@ class Narrator:
         """Whether it knows what the line of a later event needs; the fate of a mail may follow the run's end."""
         return bool(self._mails) or bool(self._names)
 
-    def tell(self, event: ev.AnyEvent) -> str:  # noqa: PLR0911 - a table
+    def tell(self, event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911 - a table
         """The event in words."""
         match event:
             case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
@@ -57,12 +57,16 @@ class Narrator:
                 return self._wait(event)
             case ev.MailQueued() | ev.MailSent() | ev.MailFailed():
                 return self._mail(event)
+            case ev.ChildSpawned() | ev.ChildRefused() | ev.ChildCompleted() | ev.ChildCancelRequested():
+                return self._child(event)
             case ev.Foreign():
                 return _foreign(event)
             case ev.RunInterrupted():
                 return (
                     f"its process ended unexpectedly, time {event.attempt} without progress: {printable(event.reason)}"
                 )
+            case ev.CodeRested():
+                return "its code has nothing else to do meanwhile"
             case ev.RunStarted() | ev.RunResumed() | ev.RunPaused() | ev.RunUnpaused() | ev.CancelRequested():
                 return _run(event)
             case _:
@@ -158,6 +162,24 @@ class Narrator:
                 known = None if event.ordinal is UNSET else self._mails.pop(event.ordinal, None)
                 return f"mail {f'to {known} ' if known else ''}was not sent: {printable(event.reason)}"
 
+    def _child(self, event: ev.ChildSpawned | ev.ChildRefused | ev.ChildCompleted | ev.ChildCancelRequested) -> str:
+        if isinstance(event, ev.ChildSpawned):
+            self._names[event.call] = f"child {printable(event.workflow, _SHORT)}, {event.child},"
+        name = self._names.get(event.call, f"the child at {event.call}")
+        match event:
+            case ev.ChildSpawned():
+                return f"{name} is started"
+            case ev.ChildRefused():
+                return f"child {printable(event.workflow, _SHORT)} may not be started: {printable(event.reason)}"
+            case ev.ChildCompleted() if event.result is not UNSET:
+                return f"{name} has completed{_value(event.result)}"
+            case ev.ChildCompleted():
+                verb = "was" if event.outcome == "cancelled" else "has"
+                why = "" if event.error is UNSET else f": {_fault(event.error)}"
+                return f"{name} {verb} {event.outcome}{why}"
+            case ev.ChildCancelRequested():
+                return f"{name} is no longer awaited, and told to end"
+
 
 def _run(event: ev.RunStarted | ev.RunResumed | ev.RunPaused | ev.RunUnpaused | ev.CancelRequested) -> str:
     match event:
@@ -166,6 +188,9 @@ def _run(event: ev.RunStarted | ev.RunResumed | ev.RunPaused | ev.RunUnpaused | 
             if event.imported is not UNSET:
                 after += f"; imported from {printable(event.imported.system, _SHORT)}, where it was "
                 after += printable(event.imported.run, _SHORT)
+            if event.parent is not UNSET:
+                parent = f"{event.parent.run}, by its call {event.parent.call}"
+                return f"started as child {printable(event.parent.workflow, _SHORT)} of {parent}"
             return f"started by {_mailed(event.mail)}{after}"
         case ev.RunResumed():
             exits = "exit" if event.attempt == 1 else "exits"

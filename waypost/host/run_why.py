@@ -129,6 +129,8 @@ def _sentence(wait: Waiting, detail: str, run: Told, situation: Situation, since
             return replace(_from_outside(wait, detail, run, situation), since=since, until=until)
         case "code" | "poison" | "operator":
             return replace(_from_somebody(wait.kind, detail, run, situation), since=since)
+        case "child-run":
+            return replace(_child_run(wait, detail, run), since=since)
         case "dispatch" | "child" | "step" | "timer" | "retry" | "cancel":
             what, then = _by_itself(wait.kind, wait, detail, run, situation)
             if wait.kind == "cancel" and _told_at_once(since, situation):
@@ -194,6 +196,18 @@ def _from_outside(wait: Waiting, detail: str, run: Told, situation: Situation) -
             line = command("send", situation.address, stdin="reply.eml")
             then = f"the run goes on with it; a reply to a mail of the run is one{late}"
             return Sentence(waits_for=detail, then=then, command=line)
+
+
+def _child_run(wait: Waiting, detail: str, run: Told) -> Sentence:
+    """What the child waits on is said of the child."""
+    known = _ledger(run)
+    child = None if known is None or wait.call is None else known.children.get(wait.call)
+    return Sentence(
+        waits_for=f"its child run ({detail}) to end",
+        then="the run goes on with what it came to",
+        command="" if child is None else command("why", child.child),
+        alternative="" if child is None else command("cancel", child.child, "--reason", "REASON"),
+    )
 
 
 def _from_somebody(

@@ -35,6 +35,14 @@ class StepDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Handles of the secrets that it asks for; an operator grants them (``waypost.model.grants``)."""
 
 
+class ChildDeclared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A function that a run may start as a child run."""
+
+    name: str
+    asynchronous: bool
+    """Whether it is ``async def``."""
+
+
 class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A Workflow: its settings, and its steps in the order of the file."""
 
@@ -54,6 +62,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     secrets: tuple[str, ...] | UnsetType = UNSET
     """Handles of the secrets that it asks for on behalf of all its steps."""
     schedules: tuple[Schedule, ...] | UnsetType = UNSET
+    """In the order of the file; left out where there are none."""
+    children: tuple[ChildDeclared, ...] | UnsetType = UNSET
     """In the order of the file; left out where there are none."""
 
     def digest(self) -> str:

@@ -18,8 +18,9 @@ LATEST = 253_402_300_799_999
 """Unix ms of the last millisecond of the year 9999: no date can be written beyond it."""
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
-Origin = Literal["self", "supervisor-drain", "supervisor-operator", "hub-admin"]
-"""Who asks for a run's end: its own code, a drain at its limit, the host's own user, an administrator."""
+Origin = Literal["self", "parent", "supervisor-drain", "supervisor-operator", "hub-admin"]
+"""Who asks for a run's end: its own code, the run that it is a child of, a drain at its limit, the host's own user, an
+administrator."""
 
 SNAPSHOT = 128 * 1024
 """Bytes of an approval's snapshot, as JSON."""

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from waypost.model import event_parts, mail_events
+from waypost.model import child_events, event_parts, mail_events
 from waypost.model.errors import Invalid
 from waypost.model.event_parts import Call, Line, Milliseconds, Origin, Seconds, Sha256, Text
 from waypost.model.ids import CallId, Generation, RunId
@@ -27,6 +27,12 @@ Event = event_parts.Event
 MailQueued = mail_events.MailQueued
 MailSent = mail_events.MailSent
 MailFailed = mail_events.MailFailed
+Parent = child_events.Parent
+ChildSpawned = child_events.ChildSpawned
+ChildRefused = child_events.ChildRefused
+ChildCompleted = child_events.ChildCompleted
+ChildCancelRequested = child_events.ChildCancelRequested
+CodeRested = child_events.CodeRested
 
 
 # --- the run -------------------------------------------------------------------------------------------------------
@@ -48,9 +54,11 @@ class RunStarted(Event, frozen=True, kw_only=True):
     grants: Sha256
     """Of grants.json, which lies in the same commit."""
     origin: Sha256
-    """Key of the mail; every idempotency key of the run is derived from it."""
+    """Key of the mail, of a child run of the parent's call; every idempotency key of the run is derived from it."""
     after: RunId | UnsetType = UNSET
     """The finished run of the same thread that this one follows."""
+    parent: Parent | UnsetType = UNSET
+    """Of a child run: who started and awaits it."""
     imported: Imported | UnsetType = UNSET
     """Where the run was, if it wasn't here; no code can go on with it."""
 
@@ -284,12 +292,22 @@ Ongoing = (
     | MailQueued
     | MailSent
     | MailFailed
+    | ChildSpawned
+    | ChildRefused
+    | ChildCompleted
+    | ChildCancelRequested
+    | CodeRested
 )
 """Every event but the end of a run."""
 
 AnyEvent = Ongoing | RunCompleted | RunFailed | RunCancelled
 TERMINAL = (RunCompleted, RunFailed, RunCancelled)
-_VALUE: dict[type[Event], str] = {StepCompleted: "output", RunCompleted: "result", SignalReceived: "payload"}
+_VALUE: dict[type[Event], str] = {
+    StepCompleted: "output",
+    RunCompleted: "result",
+    SignalReceived: "payload",
+    ChildCompleted: "result",
+}
 """The field that has the value, for each kind with one."""
 
 _decoder = msgspec.json.Decoder(AnyEvent)

@@ -8,7 +8,8 @@ sorted and without repeats, what is empty left out), so that the SHA-256 of its 
 ``mail``     addresses that may be mailed and asked; ``*@domain`` is everybody of exactly that domain. Left out: whom
              the workflow names in ``mail_to``; an empty list is nobody.
 ``secrets``  handles of credentials that may be read
-``children`` deployments of this host whose workflows may be started as child runs; nothing starts any yet
+``children`` child workflows that the run may start, by name. Left out: those that the deployed code declares; an empty
+             list is none
 
 The step ``@run`` (no function has such a name) is the run itself: what is granted to it, each of its steps may do, too.
 A step without a file has been granted nothing of its own. This format is for ever.
@@ -26,7 +27,6 @@ from msgspec import UNSET, UnsetType
 
 from waypost.model.address import address, normal
 from waypost.model.errors import Invalid
-from waypost.model.ids import deployment
 
 RUN = "@run"
 """The reserved step that stands for the run function, and for all steps."""
@@ -36,14 +36,16 @@ SNAPSHOT = 1_048_576
 """Bytes of all of them together: they travel in one frame."""
 STEPS = 200
 """Steps with grants of their own: a directory is bounded."""
+NAME = 200
+"""Characters of a child workflow's name."""
 _HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _EVERYBODY = "*"
 
 
 class StepGrants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What one step may do; each list sorted, each entry once. ``mail`` unset: as the workflow declares it."""
+    """What one step may do; each list sorted, each entry once. ``mail``, ``children`` unset: as the code declares."""
 
-    children: tuple[str, ...] = ()
+    children: tuple[str, ...] | UnsetType = UNSET
     mail: tuple[str, ...] | UnsetType = UNSET
     secrets: tuple[str, ...] = ()
 
@@ -82,11 +84,14 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def granted(
-    *, mail: Iterable[str] | UnsetType = UNSET, secrets: Iterable[str] = (), children: Iterable[str] = ()
+    *,
+    mail: Iterable[str] | UnsetType = UNSET,
+    secrets: Iterable[str] = (),
+    children: Iterable[str] | UnsetType = UNSET,
 ) -> StepGrants:
-    """A step's grants in their one form. Raises Invalid for what is no address, pattern, handle or deployment."""
+    """A step's grants in their one form. Raises Invalid for what is no address, pattern, handle or workflow's name."""
     return StepGrants(
-        children=_set(map(deployment, children)),
+        children=UNSET if isinstance(children, UnsetType) else _set(map(workflow, children)),
         mail=UNSET if isinstance(mail, UnsetType) else _set(map(recipient, mail)),
         secrets=_set(map(handle, secrets)),
     )
@@ -105,6 +110,13 @@ def handle(text: str) -> str:
     """The name of a credential. Raises Invalid."""
     if not _HANDLE.match(text):
         raise Invalid(f"{text[:80]!r} is no handle of a secret: up to 64 letters, digits, '_', '-' and '.'")
+    return text
+
+
+def workflow(text: str) -> str:
+    """The name of a child workflow. Raises Invalid."""
+    if not 0 < len(text) <= NAME or not text.isprintable() or " " in text:
+        raise Invalid(f"{text[:80]!r} is no name of a child workflow: at most {NAME} characters, without blanks")
     return text
 
 
@@ -176,9 +188,10 @@ def may_read(taken: GrantsSnapshot, step: str, secret: str) -> bool:
     return secret in taken.of(step).secrets or secret in taken.of(RUN).secrets
 
 
-def may_start(taken: GrantsSnapshot, step: str, child: str) -> bool:
-    """Whether a step may start a run of the deployment ``child``. Nothing asks for child runs yet."""
-    return child in taken.of(step).children or child in taken.of(RUN).children
+def may_start(taken: GrantsSnapshot, child: str) -> bool:
+    """Whether a run may start the child workflow of this name, as far as an operator has said anything of that."""
+    children = taken.of(RUN).children
+    return isinstance(children, UnsetType) or child in children
 
 
 def may_mail(allowed: Iterable[str], person: str) -> bool:
@@ -212,20 +225,31 @@ def lacking(several: Sequence[Asked]) -> str:
 # --- changes -------------------------------------------------------------------------------------------------------
 
 
-def given(before: StepGrants, more: StepGrants, declared: Iterable[str]) -> StepGrants:
-    """``before``, and ``more`` on top. ``declared``: whom the workflow names, where nothing was said of mail yet."""
-    mail = before.mail if more.mail is UNSET else _set((*_mail(before, declared), *more.mail))
+def given(before: StepGrants, more: StepGrants, mail_to: Iterable[str], children: Iterable[str] = ()) -> StepGrants:
+    """``before``, and ``more`` on top.
+
+    ``mail_to``, ``children``: what the code declares, where nothing was said of mail, or of child workflows, yet.
+    """
     return StepGrants(
-        children=_set((*before.children, *more.children)), mail=mail, secrets=_set((*before.secrets, *more.secrets))
+        children=before.children if more.children is UNSET else _set((*_children(before, children), *more.children)),
+        mail=before.mail if more.mail is UNSET else _set((*_mail(before, mail_to), *more.mail)),
+        secrets=_set((*before.secrets, *more.secrets)),
     )
 
 
-def taken_back(before: StepGrants, less: StepGrants, declared: Iterable[str]) -> StepGrants:
-    """``before`` without ``less``; what isn't there can't go. ``declared`` as with ``given``."""
-    mail = before.mail if less.mail is UNSET else _without(_mail(before, declared), less.mail)
+def taken_back(
+    before: StepGrants, less: StepGrants, mail_to: Iterable[str], children: Iterable[str] = ()
+) -> StepGrants:
+    """``before`` without ``less``; what isn't there can't go. ``mail_to`` and ``children`` as with ``given``."""
     return StepGrants(
-        children=_without(before.children, less.children), mail=mail, secrets=_without(before.secrets, less.secrets)
+        children=before.children if less.children is UNSET else _without(_children(before, children), less.children),
+        mail=before.mail if less.mail is UNSET else _without(_mail(before, mail_to), less.mail),
+        secrets=_without(before.secrets, less.secrets),
     )
+
+
+def _children(grants: StepGrants, declared: Iterable[str]) -> Iterable[str]:
+    return declared if isinstance(grants.children, UnsetType) else grants.children
 
 
 def _mail(grants: StepGrants, declared: Iterable[str]) -> Iterable[str]:

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 import msgspec
@@ -13,6 +12,7 @@ from msgspec import UNSET
 from waypost.model import events as ev
 from waypost.model.errors import WaypostError
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.opened import Cancel, ChildRun, OpenStep, Retry, Timer, Wait
 
 _copy = msgspec.structs.replace
 K = TypeVar("K")
@@ -28,60 +28,6 @@ class Illegal(WaypostError):
         super().__init__(f"{ev.kind(event)} is refused: {why}")
         self.code = code
         self.event = event
-
-
-class OpenStep(msgspec.Struct, frozen=True):
-    """A try under way."""
-
-    step: str
-    attempt: int
-    arguments: str
-    since: str
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """A step between two tries; the next begins when the timer has fired."""
-
-    step: str
-    attempt: int
-    arguments: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """A pending timer; ``fire_at`` in Unix milliseconds."""
-
-    call: CallId
-    fire_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """An open park; ``timeout_at`` in Unix milliseconds, None for an explicit "no deadline"."""
-
-    park: str
-    title: str
-    who: tuple[str, ...]
-    request: str
-    timeout_at: int | None
-    since: str
-    name: str = ""
-    """Of the signal that is waited for."""
-    seq: int = 0
-    """Of its SignalAwaited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Who asked for the run's end, when and why; ``seq`` is that of CancelRequested."""
-
-    origin: str
-    reason: str
-    by: str
-    at: str
-    seq: int
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,11 +65,13 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     """Signals that nobody has waited for yet: by name the seqs of their SignalReceived, oldest first."""
     signal_ids: tuple[str, ...] = ()
     """Identities of the newest named signals, oldest first, at most ``REMEMBERED``."""
+    children: Mapping[CallId, ChildRun] = msgspec.field(default_factory=dict)
+    """Its child runs that haven't ended."""
 
     @property
     def open_calls(self) -> int:
         """How many calls have no outcome yet."""
-        return len(self.steps) + len(self.retries) + len(self.timers) + len(self.waits)
+        return len(self.steps) + len(self.retries) + len(self.timers) + len(self.waits) + len(self.children)
 
 
 def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR0912 - one arm per kind of event
@@ -200,6 +148,10 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             if event.ordinal is UNSET:
                 return _copy(now, drive=event.seq)
             return _copy(now, unsent=sent(now.unsent, event))
+        case ev.ChildSpawned():
+            return _spawned(now, event)
+        case ev.ChildSpawned() | ev.ChildRefused() | ev.ChildCompleted() | ev.ChildCancelRequested() | ev.CodeRested():
+            return _of_children(now, event)
         case _:
             assert_never(event)
 
@@ -209,7 +161,11 @@ def parked(now: Ledger) -> bool:
 
     A run that is being cancelled rests nowhere but at its end.
     """
-    return not now.steps and now.seen >= now.drive and bool(now.waits or now.timers) and now.cancel is None
+    return not now.steps and now.seen >= now.drive and now.cancel is None and _awaits(now)
+
+
+def _awaits(now: Ledger) -> bool:
+    return bool(now.waits or now.timers) or any(not each.cancelling for each in now.children.values())
 
 
 def _interrupted(now: Ledger, event: ev.RunInterrupted) -> Ledger:
@@ -317,6 +273,49 @@ def _signalled(now: Ledger, event: ev.SignalReceived) -> Ledger:
 def waiting_for(now: Ledger, name: str) -> CallId | None:
     """The oldest open wait for the signal of this name."""
     return next((call for call, wait in now.waits.items() if wait.park == "signal" and wait.name == name), None)
+
+
+def _of_children(
+    now: Ledger,
+    event: ev.ChildSpawned | ev.ChildRefused | ev.ChildCompleted | ev.ChildCancelRequested | ev.CodeRested,
+) -> Ledger:
+    match event:
+        case ev.ChildSpawned():
+            return _spawned(now, event)
+        case ev.ChildRefused():
+            return _copy(now, drive=event.seq)
+        case ev.ChildCompleted():
+            return _child_completed(now, event)
+        case ev.ChildCancelRequested():
+            child = now.children.get(event.call)
+            # The child may have been quicker, as a clock may be.
+            return now if child is None else _copy(now, children={**now.children, event.call: _ending(child)})
+        case ev.CodeRested():
+            expect(event.seen < event.seq, "seen", event, "it claims to have seen the future")
+            return _copy(now, seen=max(now.seen, event.seen))
+
+
+def _spawned(now: Ledger, event: ev.ChildSpawned) -> Ledger:
+    expect(event.call not in now.children, "child", event, f"{event.call} has a child run already")
+    expect(event.seen < event.seq, "seen", event, "it claims to have seen the future")
+    child = ChildRun(event.child, event.workflow, event.arguments, event.at)
+    return _copy(now, children={**now.children, event.call: child}, seen=max(now.seen, event.seen))
+
+
+def _child_completed(now: Ledger, event: ev.ChildCompleted) -> Ledger:
+    child = now.children.get(event.call)
+    if child is None:
+        raise Illegal("child", event, f"{event.call} has no child run that goes on")
+    completed = event.outcome == "completed"
+    expect((event.result is not UNSET) == completed, "result", event, "what completed has a result, and nothing else")
+    expect((event.error is UNSET) == completed, "result", event, "what didn't complete says why")
+    after = _copy(now, children=_without(now.children, event.call))
+    # Of one that was cancelled nobody waits for the outcome: the code has nothing to do with it.
+    return after if child.cancelling else _copy(after, drive=event.seq)
+
+
+def _ending(child: ChildRun) -> ChildRun:
+    return ChildRun(child.child, child.workflow, child.arguments, child.since, cancelling=True)
 
 
 def _open_step(now: Ledger, event: ev.StepCompleted | ev.StepFailed | ev.CancelPropagated) -> OpenStep:

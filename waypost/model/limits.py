@@ -100,6 +100,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Of a named signal's payload."""
     signals: int = 1000
     """Of one run that are kept because nobody has waited for them yet."""
+    children: int = 256
+    """Of one run that haven't ended."""
+    child_depth: int = 16
+    """Of child runs of child runs."""
+    child_input: int = MIB
+    """Of a child run's input, as JSON."""
     folds: int = 256
     """Runs whose folded state is cached beside those that must be in memory."""
     deadlines: int = 256

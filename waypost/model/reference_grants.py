@@ -49,7 +49,7 @@ def read(raw: bytes) -> tuple[StepGrants, tuple[str, ...]]:
         else:
             taken[kind].append(value)
     mail = taken["mail"] or UNSET
-    return granted(mail=mail, secrets=taken["secret"], children=taken["workflow"]), tuple(left)
+    return granted(mail=mail, secrets=taken["secret"], children=taken["workflow"] or UNSET), tuple(left)
 
 
 def write(grants: StepGrants) -> bytes:
@@ -86,4 +86,4 @@ def _read(record: Record) -> tuple[str, str | None]:
 def _listed(grants: StepGrants) -> Iterator[tuple[str, str, Sequence[str]]]:
     yield "mail", "send", grants.mail or ()
     yield "secret", "read", grants.secrets
-    yield "workflow", "spawn", grants.children
+    yield "workflow", "spawn", grants.children or ()

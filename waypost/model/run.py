@@ -11,11 +11,13 @@ import msgspec
 
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId
-from waypost.model.ledger import Cancel, Illegal, Ledger, OpenStep, Retry, Timer, Wait, apply, expect, parked, sent
+from waypost.model.ledger import Illegal, Ledger, apply, expect, parked, sent
+from waypost.model.opened import Cancel, ChildRun, OpenStep, Retry, Timer, Wait
 
 __all__ = [
     "Absent",
     "Cancel",
+    "ChildRun",
     "Driven",
     "Ended",
     "Illegal",
@@ -70,6 +72,8 @@ class Ended(msgspec.Struct, frozen=True):
     unsent: Mapping[int, CallId] = msgspec.field(default_factory=dict)
     sent: frozenset[str] = frozenset()
     received: tuple[str, ...] = ()
+    children: Mapping[CallId, ChildRun] = msgspec.field(default_factory=dict)
+    """Child runs that hadn't ended when it did: they were told to."""
 
 
 Live: TypeAlias = Driven | Parked | Paused
@@ -158,6 +162,7 @@ def _while_paused(run: Paused, event: ev.AnyEvent) -> Live | Ended:
             | ev.RunFailed()
             | ev.CancelRequested()
             | ev.RunCancelled()
+            | ev.ChildCompleted()
         ):
             pass
         case ev.TimerSet() if event.timer != event.call:
@@ -188,7 +193,16 @@ def _turn(before: Ledger, event: ev.AnyEvent) -> Paused | Ended:
             expect(before.cancel is not None, "not-cancelled", event, "nobody has asked for the run's end")
         else:  # of the two that race, the one that was recorded first has won
             expect(before.cancel is None, "cancelling", event, "the run is being cancelled")
-        return Ended(before.run, event.seq, outcome(event), before.started, before.unsent, before.sent, before.received)
+        return Ended(
+            before.run,
+            event.seq,
+            outcome(event),
+            before.started,
+            before.unsent,
+            before.sent,
+            before.received,
+            before.children,
+        )
     assert isinstance(event, ev.RunPaused), event
     return Paused(_numbered(before, event), event.code, event.detail)
 

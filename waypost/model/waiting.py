@@ -12,8 +12,21 @@ from waypost.model.ids import CallId
 from waypost.model.run import Absent, Cancel, Driven, Ended, Ledger, Parked, Paused, Run, Wait
 
 Kind = Literal[
-    "child", "step", "mail", "approval", "signal", "cancel", "timer", "retry", "code", "poison", "operator", "dispatch"
+    "child",
+    "step",
+    "mail",
+    "approval",
+    "signal",
+    "child-run",
+    "cancel",
+    "timer",
+    "retry",
+    "code",
+    "poison",
+    "operator",
+    "dispatch",
 ]
+"""``child`` is the process that runs the code; ``child-run`` a run that this one has started."""
 
 
 _PAUSES: Mapping[str, Kind] = {"code-changed": "code", "code-missing": "code", "poison": "poison"}
@@ -68,7 +81,12 @@ def _open(ledger: Ledger) -> tuple[Waiting, ...]:
         else Waiting("timer", timer.call, "a timer", timer.fire_at)
         for timer in ledger.timers.values()
     )
-    return (*steps, *waits, *timers)
+    children = (
+        Waiting("child-run", call, f"{child.workflow}, as {child.child}", None)
+        for call, child in ledger.children.items()
+        if not child.cancelling
+    )
+    return (*steps, *waits, *timers, *children)
 
 
 def _wait(call: CallId, wait: Wait) -> Waiting:
