@@ -93,6 +93,17 @@ class Receiver(Generic[MessageT]):
             raise
         return message
 
+    def begun(self, size: int, beginning: bytes) -> None:
+        """Check the beginning of a body that isn't whole yet. Raises Malformed, after that ChannelEnded."""
+        if isinstance(self._state, Ended):
+            raise sealed.ended(self._lane, self._state)
+        seq = self._state.seq + 1 if isinstance(self._state, _Open) else 1
+        try:
+            sealed.check_begun(self._lane, seq, size, beginning, tag_size=ed25519.SIGNATURE)
+        except PeerError as failure:
+            self._state = Ended(failure.code)
+            raise
+
     def _next(self, state: _Awaiting | _Open, body: bytes) -> tuple[MessageT, _Open]:
         match state:
             case _Awaiting():

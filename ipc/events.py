@@ -88,6 +88,20 @@ class Receiver(Generic[MessageT]):
             case _:
                 assert_never(self._state)
 
+    def begun(self, size: int, beginning: bytes) -> None:
+        """Check the beginning of a body that isn't whole yet. Raises Malformed, after that ChannelEnded."""
+        match self._state:
+            case Ended() as end:
+                raise sealed.ended(self._lane, end)
+            case _Open(last):
+                try:
+                    sealed.check_begun(self._lane, last + 1, size, beginning, tag_size=TAG)
+                except PeerError as failure:
+                    self._state = Ended(failure.code)
+                    raise
+            case _:
+                assert_never(self._state)
+
     def _message(self, seq: int, body: bytes) -> MessageT:
         payload = sealed.unseal(
             self._lane,

@@ -10,6 +10,8 @@ from ipc.errors import ChannelEnded, FrameTooLarge, Oversized, Truncated
 from waypost.model.limits import DEFAULT
 
 HEADER = 4
+_BEGINNING = 64
+"""Bytes of a frame that tell, before the others are there, that it is none."""
 
 
 def encode_frame(body: bytes, *, channel: str = "frame", limit: int = DEFAULT.frame) -> bytes:
@@ -35,6 +37,13 @@ class FrameReader:
     def pending(self) -> int:
         """Bytes kept of a frame that isn't whole yet."""
         return len(self._buffer)
+
+    @property
+    def begun(self) -> tuple[int, bytes] | None:
+        """Of a frame that isn't whole yet: the size of its body, and what is there of that; None before its length."""
+        if len(self._buffer) < HEADER:
+            return None
+        return int.from_bytes(self._buffer[:HEADER], "big"), bytes(self._buffer[HEADER : HEADER + _BEGINNING])
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Take what arrived; iterate over the bodies that are whole now.

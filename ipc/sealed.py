@@ -36,7 +36,7 @@ LAST_SEQ = 2**63 - 1
 """The highest sequence number that is ever sent; the channel ends there and never wraps."""
 
 _FIELDS = 5
-_ARRAY_OF_TWO = b"\x82"
+_ARRAY_OF_TWO, _ARRAY_OF_FIVE = b"\x82", b"\x85"
 _BYTES = 0x40
 _HEADER_WIDTH = {b"\x58": 2, b"\x59": 3, b"\x5a": 5}
 """Of a CBOR byte string's header, by its first byte; any other has no length bytes."""
@@ -108,6 +108,20 @@ def split(lane: Lane, seq: int, body: bytes, *, tag_size: int) -> tuple[bytes, b
     if body != _joined(envelope, tag):
         raise Malformed(lane.label, seq, "it isn't [envelope bytes, tag]")
     return envelope, tag
+
+
+def check_begun(lane: Lane, seq: int, size: int, beginning: bytes, *, tag_size: int) -> None:
+    """Look at the first bytes of a body that has ``size`` ones and isn't there yet. Raises Malformed.
+
+    Half a message that was followed by another would be waited for until so many others had come.
+    """
+    rest = size - len(_ARRAY_OF_TWO) - len(_byte_string(bytes(tag_size)))
+    sizes = (rest - width for width in (1, *_HEADER_WIDTH.values()))
+    header = next((_byte_header(each) for each in sizes if each > 0 and len(_byte_header(each)) == rest - each), None)
+    first = cbor.encode([VERSION, lane.direction, lane.channel_id], nesting=2)[1:]  # without the array's own header
+    known = b"" if header is None else _ARRAY_OF_TWO + header + _ARRAY_OF_FIVE + first
+    if not known.startswith(beginning[: len(known)]) or not known:
+        raise Malformed(lane.label, seq, "half a message came, and then something that isn't its other half")
 
 
 def unseal(

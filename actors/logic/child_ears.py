@@ -1,7 +1,8 @@
 """From a child's bytes to what it says: frames cut, verified and typed, on both of its channels.
 
 Sans-io: bytes in, facts out. It keeps the channels' sequence numbers, so one pair of ears belongs to one spawn. After
-the first violation it hears nothing more.
+the first violation it hears nothing more. A message that was cut short shows with the first byte that follows it, and
+not when all that it announced would have come.
 """
 
 from collections.abc import Iterator
@@ -52,5 +53,7 @@ class Ears:
             try:
                 for body in channel.frames.feed(came.data):
                     yield Heard(channel.receiver.open(body))
+                if channel.frames.begun is not None:
+                    channel.receiver.begun(*channel.frames.begun)
             except PeerError as violation:
                 yield Broke(violation.message)
