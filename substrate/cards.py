@@ -57,6 +57,7 @@ class Sealed(msgspec.Struct, frozen=True, array_like=True, tag="sealed"):
     changed: str
     seq: int
     arrival: int
+    parent: str = ""
 
 
 What: TypeAlias = Live | Over | Sealed
@@ -119,7 +120,9 @@ def card_of(run: RunId, tree: str, subject: str | None, known: Known) -> Card:
 
 def sealed_card(run: RunId, tree: str, subject: str | None, told: Summary) -> Card:
     """The card of a sealed run."""
-    return Card(run, tree, subject, Sealed(told.outcome, told.started, told.changed, told.seq, told.arrival))
+    return Card(
+        run, tree, subject, Sealed(told.outcome, told.started, told.changed, told.seq, told.arrival, told.parent)
+    )
 
 
 def known_of(card: Card) -> Known | None:
@@ -142,6 +145,14 @@ def known_of(card: Card) -> Known | None:
             return Known(paused, what.ledger.seq, what.prev, what.folded, what.changed)
         case _:
             assert_never(what)
+
+
+def parent_of(card: Card) -> str:
+    """Whose child a run is; empty for one that is nobody's."""
+    if isinstance(card.what, Sealed):
+        return card.what.parent
+    parent = card.what.started.parent if isinstance(card.what, Over) else card.what.ledger.started.parent
+    return parent.run if parent else ""
 
 
 def arrival_of(known: Known) -> int:
@@ -176,6 +187,7 @@ def line_of(run: RunId, known: Known, subject: str = "") -> RunLine:
         seq=known.seq,
         subject=subject,
         waiting=waiting_on(known.run),
+        parent=parent.run if (parent := fold.parent_of(known.run)) else "",
     )
 
 
@@ -193,4 +205,5 @@ def line(card: Card, subject: Callable[[int], str]) -> RunLine:
         changed=what.changed,
         seq=what.seq,
         subject=subject(what.arrival) if card.subject is None else card.subject,
+        parent=what.parent,
     )

@@ -5,11 +5,11 @@ at any time, and each card in it says of which directory's id it speaks (``cards
 ``runs/`` and ``sealed/`` up to which it goes; ``covering`` brings it up to a tree, or builds it again. Only the
 repository's writer writes it, and only of what is durable; a reader opens it as it lies there and changes nothing.
 
-In the file: for each run its card, its thread, and while it is live the kinds of what it waits on; of each message the
-run that it belongs to (the key is SHA-256 of its id), each open deadline, and the stamp. ``ahead_*`` is set while cards
-of a newer state are being written; ``place`` is the file's inode: a copy has another one. What was copied while a host
-wrote may be torn in ways that no page shows (a deadline without its run, a run without its mail), so a copy is built
-again whenever it was made.
+In the file: for each run its card, its thread, whose child it is, and while it is live the kinds of what it waits on;
+of each message the run that it belongs to (the key is SHA-256 of its id), each open deadline, and the stamp.
+``ahead_*`` is set while cards of a newer state are being written; ``place`` is the file's inode: a copy has another
+one. What was copied while a host wrote may be torn in ways that no page shows (a deadline without its run, a run
+without its mail), so a copy is built again whenever it was made.
 """
 
 import heapq
@@ -33,7 +33,7 @@ from waypost.model.waiting import kinds_of
 
 T = TypeVar("T")
 
-FORMAT = "4"
+FORMAT = "5"
 """Another number makes every older file be built again."""
 DRIVEN, QUIET, OVER, SEALED = range(4)
 """Stages of a run: the code has something to do; it is parked or paused; it has ended; it is sealed."""
@@ -43,9 +43,10 @@ _CHECKPOINT_PAGES = 256
 _TABLES = """
 create table if not exists run(
     ordinal integer primary key, id text not null, stage integer not null, root text, card blob not null,
-    waits text);
+    waits text, parent text);
 create index if not exists live on run(waits) where waits is not null;
 create index if not exists thread on run(root, ordinal) where root is not null;
+create index if not exists nobodys on run(ordinal) where parent is null;
 create index if not exists unsettled on run(stage, ordinal) where stage in (0, 2);
 create table if not exists mail(key blob primary key, run integer not null) without rowid;
 create table if not exists deadline(
@@ -148,8 +149,8 @@ class DerivedFile:
         return self._run("select id from run where root = ? order by ordinal desc limit 1", root)
 
     def newest(self) -> RunId | None:
-        """The newest run of all."""
-        return self._run("select id from run order by ordinal desc limit 1")
+        """The newest run that is nobody's child."""
+        return self._run("select id from run where parent is null order by ordinal desc limit 1")
 
     def all_in(self, stage: int) -> list[RunId]:
         """The runs in a stage (``DRIVEN`` or ``OVER``), oldest first."""
@@ -246,8 +247,8 @@ class DerivedFile:
         ordinal = run_ordinal(card.run)
         root = None if row.root == card.run else row.root
         execute(
-            "insert or replace into run values(?, ?, ?, ?, ?, ?)",
-            (ordinal, card.run, _stage(known), root, cards.encode(card), _waits(known)),
+            "insert or replace into run values(?, ?, ?, ?, ?, ?, ?)",
+            (ordinal, card.run, _stage(known), root, cards.encode(card), _waits(known), cards.parent_of(card) or None),
         )
         if not self._fresh:
             execute("delete from deadline where run = ?", (card.run,))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar, assert_never
 
 import msgspec
+from msgspec import UNSET
 
 from substrate import layout, runlog
 from substrate.covering import open_derived
@@ -43,6 +44,7 @@ from substrate.stream import Moved
 from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
+from waypost.model.child_mail import spawner
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
@@ -203,7 +205,7 @@ class Index:
             return
         self.runs.name(run, key)
         if isinstance(event, ev.RunStarted):
-            self.threads.appears(run, follows=event.after or None)
+            self.threads.appears(run, follows=event.after or None, child=event.parent is not UNSET)
         self.threads.belongs(key, run)
 
     def _queued(self, item: Item) -> None:
@@ -222,7 +224,7 @@ class Index:
             self.queue = dict(sorted(self.queue.items()))
         self.threads.belongs(entry.key, entry.run)
         if entry.starts:
-            self.threads.appears(entry.run, follows=entry.old or None)
+            self.threads.appears(entry.run, follows=entry.old or None, child=spawner(entry.id) is not None)
 
     def _no_longer_waits(self, entry: Entry) -> None:
         waiting = self._waiting[entry.run]

@@ -297,6 +297,8 @@ class RunLine:
     subject: str = ""
     waiting: tuple[Waiting, ...] = ()
     """What it waits on, oldest first; nothing for a run that has ended."""
+    parent: str = ""
+    """The run whose child it is; empty where it is nobody's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

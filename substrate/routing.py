@@ -82,7 +82,7 @@ class Threads:
         self._newest: dict[RunId, RunId] = {}
         self._before: dict[RunId, RunId] = {}
         self.latest: RunId | None = None
-        """The newest run of the deployment, started or queued."""
+        """The newest run of the deployment, started or queued, that is nobody's child."""
 
     def belongs(self, key: str, run: RunId) -> None:
         """Remember that the message with this key belongs to this run."""
@@ -92,9 +92,9 @@ class Threads:
         """A message was rejected: it starts no thread any more."""
         self._runs.pop(bytes.fromhex(key), None)
 
-    def appears(self, run: RunId, *, follows: RunId | None) -> None:
-        """A run was started, or a mail was queued that will start it."""
-        if self.latest is None or run_ordinal(run) > run_ordinal(self.latest):
+    def appears(self, run: RunId, *, follows: RunId | None, child: bool = False) -> None:
+        """A run was started, or a mail was queued that will start it; ``child``: by its parent."""
+        if not child and (self.latest is None or run_ordinal(run) > run_ordinal(self.latest)):
             self.latest = run
         if follows is not None and run not in self._before:
             root = self.root(follows)

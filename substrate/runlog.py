@@ -198,13 +198,14 @@ def sealed_events(tree: Tree, run: RunId) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a list shows of a sealed run; ``arrival`` is that of the mail that started it."""
+    """What a list shows of a sealed run; ``arrival``: of the mail that started it; ``parent``: whose child it is."""
 
     outcome: str
     started: str
     changed: str
     seq: int
     arrival: int
+    parent: str = ""
 
 
 def summary(tree: Tree, run: RunId) -> Summary:
@@ -222,7 +223,8 @@ def summary(tree: Tree, run: RunId) -> Summary:
         raise Damaged(path, f"not the log of a finished run: {bad}") from None
     if not isinstance(started, ev.RunStarted):
         raise Damaged(path, "it doesn't begin with RunStarted")
-    return Summary(fold.outcome(end), started.at, last.at, len(lines), started.mail.arrival)
+    parent = started.parent.run if started.parent else ""
+    return Summary(fold.outcome(end), started.at, last.at, len(lines), started.mail.arrival, parent)
 
 
 def find_blob(tree: Tree, run: RunId, sha256: str) -> bytes | None:

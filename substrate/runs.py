@@ -131,7 +131,7 @@ class Runs:
         return self._derived.open_deadlines(fresh) + sum(len(deadlines(known.run)) for known in fresh.values())
 
     def newest(self) -> RunId | None:
-        """The newest run in the index."""
+        """The newest run in the index that is nobody's child."""
         return self._derived.newest()
 
     def over(self) -> list[RunId]:
@@ -203,7 +203,8 @@ class Runs:
             assert not isinstance(state, fold.Absent), "it has not begun"
             run = state.ledger.run
         if durable.sealed and isinstance(state, fold.Ended):
-            told = Summary(state.outcome, state.started.at, known.changed, known.seq, arrival)
+            parent = state.started.parent.run if state.started.parent else ""
+            told = Summary(state.outcome, state.started.at, known.changed, known.seq, arrival, parent)
             card = sealed_card(run, durable.tree, subject, told)
         else:
             card = card_of(run, durable.tree, subject, known)

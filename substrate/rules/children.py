@@ -142,13 +142,13 @@ class _Commit:
             yield broken("child", path, f"{child.child} isn't awaited any more, and wasn't told to end")
 
     def _asked(self, log: Log, path: str) -> Iterator[Broken]:
-        parent = _parent_of(log.known.run)
+        parent = fold.parent_of(log.known.run)
         above = None if parent is None else self.logs.get(parent.run)
         if parent is None or above is None or not any(_lets_go(event, parent) for event in above.events):
             yield broken("child", path, "cancelled by its parent, which neither ends here nor lets go of it")
 
     def _ended(self, log: Log, event: ev.AnyEvent, path: str) -> Iterator[Broken]:
-        parent = _parent_of(log.known.run)
+        parent = fold.parent_of(log.known.run)
         if parent is not None and self._awaits(Spawner(parent.run, parent.call), log.run):
             yield broken("child", path, f"it has ended, and its parent {parent.run} isn't told")
         if isinstance(event, ev.RunCancelled) and self.commit.author == CHILD and event.code == "not-run":
@@ -211,11 +211,6 @@ def _by(identity: str, *, base64: bool) -> Spawner | None:
 def _stillborn(log: Log) -> bool:
     asked = any(isinstance(each, ev.CancelRequested) and each.origin == "parent" for each in log.events)
     return asked and isinstance(log.events[-1], ev.RunCancelled)
-
-
-def _parent_of(run: fold.Run) -> ev.Parent | None:
-    started = run.started if isinstance(run, fold.Ended) else getattr(fold.ledger(run), "started", None)
-    return None if started is None else started.parent or None
 
 
 def _lets_go(event: ev.AnyEvent, parent: ev.Parent) -> bool:

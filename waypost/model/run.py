@@ -33,6 +33,7 @@ __all__ = [
     "evolve",
     "ledger",
     "outcome",
+    "parent_of",
 ]
 
 _copy = msgspec.structs.replace
@@ -103,6 +104,13 @@ def ledger(run: Run) -> Ledger | None:
     """The ledger of a live run; None when it is absent or ended."""
     found: Ledger | None = getattr(run, "ledger", None)  # as each live state has one, and no other
     return found
+
+
+def parent_of(run: Run) -> ev.Parent | None:
+    """Whose child a run is; None for one that is nobody's, or hasn't begun."""
+    known = ledger(run)
+    started = run.started if isinstance(run, Ended) else None if known is None else known.started
+    return (started.parent or None) if started is not None else None
 
 
 def outcome(event: ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> str:

@@ -35,6 +35,8 @@ from substrate.runlog import Known, Rooted, Tree
 from substrate.settings import message_ids
 from substrate.store import Store
 from waypost.model import events as ev
+from waypost.model import run as fold
+from waypost.model.child_mail import spawner
 from waypost.model.ids import CallId, Generation, RunId, run_ordinal
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
@@ -227,14 +229,16 @@ class Desk:
         runs = sorted((*runlog.run_ids(tree), *sealed), key=run_ordinal)
         told = [thread_of(run, runlog.events(tree, run)) for run in runs]
         for thread in told:
-            all_of_it.appears(thread.run, follows=thread.after)
+            child = fold.parent_of(runlog.load(tree, thread.run).run) is not None
+            all_of_it.appears(thread.run, follows=thread.after, child=child)
             for key in thread.keys:
                 all_of_it.belongs(key, thread.run)
         for item in sorted(self.index.queue.values(), key=lambda each: each.queued.entry.arrival):
             entry = item.queued.entry
             all_of_it.belongs(entry.key, entry.run)
             if entry.starts:
-                all_of_it.appears(entry.run, follows=entry.old or None)
+                child = spawner(entry.id) is not None
+                all_of_it.appears(entry.run, follows=entry.old or None, child=child)
         assert fresh.latest == all_of_it.latest
         for thread in told:
             assert self.index.threads.root(thread.run) == all_of_it.root(thread.run)
