@@ -2,13 +2,13 @@
 
     main       the entry point
     command    one command line: errors and exit codes
-    commands   the verbs and their options (typer)
+    app        the application and the options that many verbs have (typer)
+    commands_*   the verbs, a module for each group of the help; verbs: the groups
     client     the host's API over its socket
-    reading    runs, show, log, why, verify: with a host or without
-    writing    send, approve, reject, resume
-    keeping    accept-rollback, receipt, rotate-key, backup, restore
-    running    run: the host in the foreground
     words      answers as text
+
+What a verb does is in the module that its function imports, such as ``reading`` (runs, show, log, verify), ``writing``
+(send, approve, reject, resume), ``keeping`` (backup, restore, receipt, …) and ``running`` (run).
 
 Everything heavy is imported by the verb that needs it: ``waypost --help`` stays quick.
 """

@@ -1,1 +1,12 @@
-"""Placeholder map."""
+"""The test kit: fakes with types and docstrings, and real hosts under a test's hand. Users' tests may import it, too.
+
+time and waiting    clock (stands still until it is turned), patience (the one limit for all waits)
+disks               disks (fail on purpose), cuts (what a power cut leaves), stores (repositories in a line)
+decisions           supervision, childhood, dispatching, gating, gracing: one of each state and message
+without processes   desk, paper (the substrate's rules in memory), dispatch_bench, scheduler_bench, keeping
+runs                memory_run, memory_log: a workflow without a host; random_program
+one real child      scripted_child, scripted_host, child_stage, boxed
+a real host         host_process, mortal (may be killed), background, verbs, deployment, sleeping
+crash tests         torture, torture_check, driver, errands, reaper, evidence, corruptions, misdeeds
+generated pages     diagrams, lifecycle, doors; histories: recorded runs; cases: hostile inputs
+"""
