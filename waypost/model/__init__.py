@@ -1,4 +1,4 @@
-"""What host and child share: values, and the pure functions over them. The bottom layer: it imports nothing else of ours.
+"""What host and child share: values, and pure functions over them. The bottom layer: it imports nothing else of ours.
 
     events     the vocabulary of a run's log: event_parts, mail_events, child_events
     run        a run's state, folded from its log: ledger, opened; from it waiting, deadlines, attempts

@@ -9,4 +9,6 @@ one real child      scripted_child, scripted_host, child_stage, boxed
 a real host         host_process, mortal (may be killed), background, verbs, deployment, sleeping
 crash tests         torture, torture_check, driver, errands, reaper, evidence, corruptions, misdeeds
 generated pages     diagrams, lifecycle, doors; histories: recorded runs; cases: hostile inputs
+
+What is made by hand is typed and keeps the real rules; where the real thing can run, it does.
 """
