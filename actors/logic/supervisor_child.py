@@ -35,8 +35,11 @@ Internal: TypeAlias = Start | ChildReady | ChildExited | ChannelViolated | ExitC
 
 
 def settled(setup: Setup, state: st.State, now: Now) -> st.State:
-    """The state as time alone makes it: after a stable time of running, earlier exits are forgotten."""
-    if not isinstance(state, st.Running) or state.books.crashes == NONE:
+    """The state as time alone makes it: after a stable time of running, earlier exits are forgotten.
+
+    Also while it is drained: that may take as long as it likes, and its child may end as any other.
+    """
+    if not isinstance(state, st.Running | st.Draining | st.Retiring) or state.books.crashes == NONE:
         return state
     stable = now.mono - state.since >= setup.limits.stable_after
     return replace(state, books=replace(state.books, crashes=NONE)) if stable else state

@@ -11,7 +11,7 @@ from dataclasses import replace
 from actors.logic import supervisor_states as st
 from actors.logic.executing import named
 from actors.logic.supervisor_books import Books, Setup
-from actors.logic.supervisor_child import Internal, running, settled
+from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_draining import shelve
 from actors.logic.supervisor_effects import Effect, Pass, TellDispatch
 from actors.messages import ChannelViolated, ChildExited, GenerationDown, WakeAt, Woken
@@ -37,9 +37,7 @@ def retiring(setup: Setup, state: st.Retiring, message: Internal, now: Now) -> N
         case Woken(state.asked):
             return _look(state.books, state)
         case ChildExited() | ChannelViolated():
-            kept = settled(setup, st.Running(state.books, state.pid, state.since), now)
-            assert isinstance(kept, st.Running)
-            following = running(setup, kept, message, now)
+            following = running(setup, st.Running(state.books, state.pid, state.since), message, now)
             return Next(state) if isinstance(following.state, st.Running) else following
         case _:
             return Next(state)

@@ -7,18 +7,20 @@ import pytest
 
 from actors.describing import ExitReason
 from actors.exits import ExitCounted
-from actors.logic.supervisor_books import Early, Setup
+from actors.logic.supervisor_books import Early, Renewing, Resting, Setup
 from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
 from actors.logic.supervisor_effects import Announce, Hire, Pass, TellChild, TellDispatch, Up
 from actors.logic.supervisor_states import (
     BackingOff,
     Counting,
     CrashLooping,
+    Draining,
     Evicting,
     Latching,
     Preparing,
     Raising,
     Resetting,
+    Retiring,
     Running,
     Starting,
 )
@@ -326,10 +328,18 @@ def test_what_the_host_did_charges_nobody() -> None:
 
 
 @pytest.mark.parametrize(("since", "known"), [(100.0 - 60.0, NONE), (100.0 - 59.9, BRINK.books.crashes)])
-def test_a_stable_minute_forgives_earlier_exits(since, known) -> None:
-    """60 s of running reset count and pause, whatever ends it then; a moment less doesn't."""
-    running = Running(BRINK.books, 77, since)
-    assert step(running, Asked(1, Forward(MAIL))).state.books.crashes == known
+@pytest.mark.parametrize(
+    "there",
+    [
+        lambda since: Running(BRINK.books, 77, since),
+        lambda since: Draining(BRINK.books, 77, since, Resting()),
+        lambda since: Draining(BRINK.books, 77, since, Renewing("operator", "x")),
+        lambda since: Retiring(BRINK.books, 77, since, 0),
+    ],
+)
+def test_a_stable_minute_forgives_earlier_exits(since, known, there) -> None:
+    """60 s of running reset count and pause, whatever ends it then; a moment less doesn't. A drain may take hours."""
+    assert step(there(since), Asked(1, Forward(MAIL))).state.books.crashes == known
 
 
 # --- the latch -----------------------------------------------------------------------------------------------------
