@@ -112,9 +112,9 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
 
 
 def _timed(before: st.State, following: Next[st.State], now: Now) -> Next[st.State]:
-    """The same, with when it came into the state that it is in."""
+    """The same, with when it came into the state that it is in; a pause is one, also with the next child on the way."""
     state = following.state
-    if type(state) is type(before):
+    if type(state) is type(before) or (isinstance(before, st.BackingOff) and isinstance(state, st.Preparing)):
         return following
     return Next(replace(state, books=replace(state.books, entered=now.wall)), following.effects)
 

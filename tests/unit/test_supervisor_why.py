@@ -10,10 +10,20 @@ from actors.describing import ExitReason
 from actors.draining import Recycle
 from actors.logic.supervisor_down import down
 from actors.logic.supervisor_effects import Announce
-from actors.logic.supervisor_states import BackingOff, CrashLooping, Down, Held, Opening, Running, Stopped, Unmanned
+from actors.logic.supervisor_states import (
+    BackingOff,
+    CrashLooping,
+    Down,
+    Held,
+    Opening,
+    Preparing,
+    Running,
+    Stopped,
+    Unmanned,
+)
 from actors.logic.supervisor_why import sentence
 from actors.logic.supervisor_words import alike, describe
-from actors.messages import ChildExited, ChildReady
+from actors.messages import ChildExited, ChildReady, Woken
 from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome
 from waypost.acting import Asked
@@ -29,6 +39,7 @@ from waypost.testing.supervision import (
     CRASH_LOOPING,
     DOWN,
     DRAINING_TO_REST,
+    EARLY,
     FAILED,
     HELD,
     LIMITS,
@@ -40,6 +51,7 @@ from waypost.testing.supervision import (
     SNAPSHOT,
     STARTING,
     STATES,
+    TOKEN,
     step,
 )
 
@@ -124,6 +136,14 @@ def test_an_exit_leads_through_sentences_that_say_the_reason() -> None:
     assert "exit status 3" in sentence(SETUP, counting).waits_for
     pause = step(counting, COUNTED).state
     assert "exit status 3" in sentence(SETUP, pause).waits_for
+
+
+def test_a_pause_has_one_beginning_also_with_the_next_child_on_the_way() -> None:
+    """Since when it waits isn't since when a process was launched for it."""
+    pause = replace(EARLY, books=replace(EARLY.books, entered=NOW.wall - 2000))
+    prepared = step(pause, Woken(TOKEN)).state
+    assert isinstance(prepared, Preparing)
+    assert sentence(SETUP, prepared).since == sentence(SETUP, pause).since != ""
 
 
 def test_a_full_disk_is_said_while_what_runs_goes_on() -> None:
