@@ -1,6 +1,6 @@
 """Bringing the derived index up to a tree: at the start, what changed since it was stamped, or all of it again.
 
-What changed is found from the ids of directories (``differing``). A run's card is gone on from only where the run's log
+What changed is found from the ids of directories (``changed_runs``). A run's card is gone on from only where the run's log
 goes on from it: the newest event that it knows must be there, with its hash. Where it isn't, the file is of another
 history (a repository that was rolled back, another deployment's file), and all of it is built again.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from substrate import layout, runlog
 from substrate.cards import Card, card_of, known_of, sealed_card
+from substrate.changed_runs import changed_runs
 from substrate.derived import FORMAT, DerivedFile, Row, Stamp, remove
-from substrate.differing import differing
 from substrate.errors import BadObject, Damaged, DerivedFailed
 from substrate.operations.sealing import thread_of
 from substrate.routing import key_of
@@ -76,7 +76,7 @@ def _catch_up(file: DerivedFile, tree: Rooted, repository: str) -> None:
     changed: set[RunId] = set()
     for since in filter(None, (stamp.at, stamp.ahead)):
         for old, new in zip(since, now.at, strict=True):
-            changed.update(differing(tree.directory, old, new))
+            changed.update(changed_runs(tree.directory, old, new))
     rows = _told(file, tree, sorted(changed, key=run_ordinal), file.card)
     file.put(rows, now)
 

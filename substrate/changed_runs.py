@@ -12,7 +12,7 @@ Load = Callable[[bytes], bytes]
 """The bytes of a tree by its id. Raises Damaged where it isn't there."""
 
 
-def differing(load: Load, old: str, new: str) -> Iterator[RunId]:
+def changed_runs(load: Load, old: str, new: str) -> Iterator[RunId]:
     """The runs below two radix directories (40 hex digits, empty for none) that aren't the same in both.
 
     Raises Damaged where a tree of either can't be read, BadObject for one that is no tree.
