@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, assert_never
 
 from substrate.disk import Disk
-from substrate.effects import Again, Effect, SpaceShort, To, Wake
+from substrate.effects import Again, Effect, SpaceShort, To, Wake, answered
 from substrate.errors import (
     Damaged,
     FlushFailed,
@@ -30,10 +30,8 @@ from substrate.messages import (
     Idle,
     Merge,
     Open,
-    Outcome,
     Ref,
     Refused,
-    Result,
     Seal,
     Settle,
     Submit,
@@ -168,11 +166,11 @@ class SubstrateActor(Shell):
                         self._path, self._settings, key=self._key, disk=self._disk, limits=self._limits, now=now
                     )
                 except SubstrateError as failure:
-                    return Next(Unopened(), _answer(to, _refused(failure)))
-                answer = _answer(to, Done(0, writer.snapshot()))
+                    return Next(Unopened(), tuple(answered(to, _refused(failure))))
+                answer = answered(to, Done(0, writer.snapshot()))
                 return Next(Serving(writer), (*answer, *writer.sweep(), *writer.merge_soon(now)))
             case Submit() | Seal() | Subscribe():
-                return Next(Unopened(), _answer(to, Withheld("the repository is not open")))
+                return Next(Unopened(), tuple(answered(to, Withheld("the repository is not open"))))
             case Flush() | FoldAway() | Settle() | Idle() | Merge():
                 return Next(Unopened())
             case _:
@@ -193,7 +191,7 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
             return writer.subscribe(message.subscriber, to)
         case Seal():
             effects = list(writer.seal(now))
-            return (*effects, *_answer(to, Done(writer.position, writer.flush_number)))
+            return (*effects, *answered(to, Done(writer.position, writer.flush_number)))
         case FoldAway():
             return writer.fold_away(now)
         case Settle():
@@ -203,21 +201,13 @@ def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Itera
         case Merge():
             return writer.merge(now)
         case Open():
-            return _answer(to, Done(writer.position, writer.snapshot()))
+            return answered(to, Done(writer.position, writer.snapshot()))
         case _:
             assert_never(message)
 
 
 def _to(message: SubstrateMessage) -> To:
     return To(ref=message.reply_to, correlation=message.correlation) if isinstance(message, _ANSWERED) else _NOWHERE
-
-
-def _answer(to: To, result: Result) -> tuple[Effect, ...]:
-    if to.token is not None:
-        return (Reply(to.token, result),)
-    if to.ref is not None:
-        return (Tell(to.ref, Outcome(to.correlation, result)),)
-    return ()
 
 
 def _refused(failure: SubstrateError) -> Refused:

@@ -1,7 +1,7 @@
 """Bringing the derived index up to a tree: at the start, what changed since it was stamped, or all of it again.
 
-What changed is found from the ids of directories (``changed_runs``). A run's card is gone on from only where the run's log
-goes on from it: the newest event that it knows must be there, with its hash. Where it isn't, the file is of another
+What changed is found from the ids of directories (``changed_runs``). A run's card is only used where the log goes
+on from it: the newest event that it knows must be there, with its hash. Where it isn't, the file is of another
 history (a repository that was rolled back, another deployment's file), and all of it is built again.
 """
 
