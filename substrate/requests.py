@@ -4,7 +4,7 @@ Part of ``substrate.messages``, by whose name it is imported. The value of each 
 """
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,9 @@ from waypost.model.deadlines import Deadline
 from waypost.model.events import AnyEvent, Decision, Fault
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.waiting import Waiting
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # --- principals (storage §4) ---------------------------------------------------------------------------------------
 
@@ -351,3 +354,9 @@ READING = (
     ReadCensus,
 )
 """Questions that are answered at once, from what is visible."""
+_QUESTIONS = frozenset({*READING, ReadRest, ReadSealed})
+
+
+def is_question(what: Operation | Question) -> "TypeIs[Question]":
+    """By type: to ask an operation for one of these after the other takes as long as to encode its event."""
+    return type(what) in _QUESTIONS

@@ -49,7 +49,7 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Context, Hold, Settled
 from substrate.operations.sealing import seal_run
-from substrate.requests import READING
+from substrate.requests import is_question
 from substrate.resting import rest
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
@@ -67,8 +67,6 @@ _COMMITTED = Stage.COMMITTED
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
 _SETTLE = Again(Settle())
-_QUESTIONS = frozenset({*READING, ReadRest, ReadSealed})
-"""By type: to ask an operation for one of these after the other takes as long as to encode its event."""
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -141,13 +139,13 @@ class Writer:
         """Carry out one operation or question and answer it at its stage."""
         what = submit.what
         result: Result
-        if type(what) in _QUESTIONS:
-            result = yield from self._asked(what, now)  # type: ignore[arg-type]  # it is a question
+        if is_question(what):
+            result = yield from self._asked(what, now)
         elif self._room < self._enough and (reason := withholds(what, self._room, self._limits)) is not None:
             yield from self._short_of_space(reason)
             result = Withheld(reason)
         else:
-            verdict = decided(self._index, what, self._context(now))  # type: ignore[arg-type]  # it is no question
+            verdict = decided(self._index, what, self._context(now))
             match verdict:
                 case Change():
                     broken = yield from self._commit(verdict, now)

@@ -44,9 +44,9 @@ def plain_append(before: Before, commit: Commit, ground: Ground) -> tuple[RunId,
             or path != f"{directory}/{seq:010d}.json"
             or kind not in _ALONE
             or author not in principals.TABLE[kind].who
-            or (kind is ev.StepCompleted and event.output.blob)  # type: ignore[union-attr]  # it is a StepCompleted
+            or (type(event) is ev.StepCompleted and event.output.blob)
             or (kind is ev.RunFailed and _kin(known.run))
-            or (kind is ev.RunPaused and event.code == "poison")  # type: ignore[union-attr]  # it is a RunPaused
+            or (type(event) is ev.RunPaused and event.code == "poison")
             or len(raw) > limit
         ):
             return None
