@@ -137,6 +137,17 @@ class BadBox(IpcError):
         self.reason = reason
 
 
+class ChannelTaken(IpcError):
+    """A descriptor that leads to the host was closed, or leads somewhere else by now."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(
+            f"the workflow's code has closed or replaced descriptor {descriptor}, the process's way to its host",
+            hint="let it close what it has opened, and nothing else: no closerange, no dup2 to a number of its own",
+        )
+        self.descriptor = descriptor
+
+
 class ProcessGone(IpcError):
     """A process that was asked about exists no more, or can't be seen."""
 

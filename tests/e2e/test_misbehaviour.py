@@ -24,6 +24,12 @@ ENDS_THE_CHILD = (
     "a frame that nobody signed",
     "rubbish for the watchers",
     "a channel that is shut down",
+    "half a channel that is shut down",
+    "the other half",
+    "half a frame",
+    "a channel that is closed",
+    "another file in place of a channel",
+    "another file in place of the events",
     "kill -9 of itself",
     "exit status 0",
 )
@@ -77,6 +83,8 @@ def test_a_child_that_breaks_the_wire_or_dies_is_replaced_and_its_host_goes_on(p
     finally:
         status = host.end()
     assert status == 0
+    log = (place.data / "logs" / "misbehaves.log").read_text()
+    assert log.count("the workflow's code has closed or replaced descriptor") == 3
     found = check(place, ENDS_THE_CHILD)
     assert found.generation == len(ENDS_THE_CHILD) + 1
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EX_USAGE = 2
 EX_SOFTWARE = 70
 EX_IOERR = 74
+EX_PROTOCOL = 76
 EX_CONFIG = 78
 
 _TEXT = 200_000  # of a load error: a frame has room for it
@@ -41,15 +42,19 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if options.help:
         print(USAGE)  # noqa: T201 - what was asked for
         _leave(0)
-    from ipc.errors import IpcError
+    from ipc.errors import ChannelTaken, IpcError
 
     try:
         code = _describe(options) if options.describe is not None else _serve(options)
+    except ChannelTaken as taken:
+        _complain(f"{taken}; {taken.hint}")
+        code = EX_PROTOCOL
     except IpcError as failure:
         _complain(f"{failure}")
         code = EX_CONFIG
     except BrokenPipeError:
-        code = EX_IOERR  # the host is gone
+        _complain("nobody reads what this process says to its host: that is gone, or the workflow's code has shut it")
+        code = EX_IOERR
     except BaseException:  # noqa: BLE001 - whatever it is, threads of step bodies must not keep the process
         import traceback
 
@@ -82,26 +87,25 @@ def _serve(options: Options) -> int:
     import signal
 
     signal.signal(signal.SIGTERM, _terminated)
-    for fd in (parent.CONTROL_FD, parent.EVENTS_FD):
-        os.set_inheritable(fd, False)  # noqa: FBT003 - positional only; a step's own processes have no business there
-
     _load_msgspec()
     from ipc import control, keys
     from ipc.environment import read_anchors
     from ipc.sealed import Direction
     from waypost.authoring.scope import become_child
+    from waypost.child.sending import Way
     from waypost.ed25519 import PrivateKey
 
     anchors = read_anchors(os.environ)
     event_key = keys.read_secrets()
+    ways = Way.lifted(parent.CONTROL_FD), Way.lifted(parent.EVENTS_FD)
     own_key = PrivateKey.generate()
     become_child()
     sender = control.Sender(own_key, anchors.channel_id, Direction.UP)
-    workflow = _introduced(options, sender, own_key.public)
+    workflow = _introduced(options, sender, own_key.public, ways[0])
 
     from waypost.child.serving import serve
 
-    return serve(workflow, options, anchors, event_key, sender)
+    return serve(workflow, options, anchors, event_key, sender, ways)
 
 
 def _load_msgspec() -> None:
@@ -122,9 +126,8 @@ def _load_msgspec() -> None:
         del modules[name]
 
 
-def _introduced(options: Options, sender: "Sender", key: bytes) -> "Workflow | None":
+def _introduced(options: Options, sender: "Sender", key: bytes, control: int) -> "Workflow | None":
     """Load the user's file and say ``ready``, with what became of it."""
-    from ipc.parent import CONTROL_FD
     from ipc.ready import Ready
     from waypost.child.errors import Changed, NotLoadable
     from waypost.child.load import Place, load
@@ -148,7 +151,7 @@ def _introduced(options: Options, sender: "Sender", key: bytes) -> "Workflow | N
         ready = Ready(key=key, pid=os.getpid(), error=text[:_TEXT].encode("utf-8", "backslashreplace").decode())
     else:
         workflow, ready = loaded.workflow, Ready(key=key, pid=os.getpid(), code=loaded.sha256)
-    send(CONTROL_FD, sender, ready)
+    send(control, sender, ready)
     return workflow
 
 

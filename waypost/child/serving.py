@@ -12,7 +12,6 @@ import msgspec
 
 from ipc import control, events
 from ipc.environment import Anchors
-from ipc.parent import CONTROL_FD, EVENTS_FD
 from ipc.parse import to_child
 from ipc.sealed import Direction
 from ipc.secret import Secret
@@ -29,21 +28,27 @@ EX_OSERR = 71
 """Exit code (sysexits.h): the system can't give what is needed, a thread for instance."""
 
 
-def serve(workflow: Workflow | None, options: Options, anchors: Anchors, key: Secret, sender: control.Sender) -> int:
+def serve(
+    workflow: Workflow | None,
+    options: Options,
+    anchors: Anchors,
+    key: Secret,
+    sender: control.Sender,
+    ways: tuple[int, int],
+) -> int:
     """Run what the host gives this child, until there is a reason to leave; gives the exit code.
 
-    ``sender`` has said ``ready``; ``key`` is the event channel's. Raises OSError, IpcError.
+    ``sender`` has said ``ready``; ``key`` is the event channel's; ``ways`` are the descriptors of control and events.
+    Raises OSError, IpcError.
     """
     mailbox: Mailbox = SimpleQueue()
-    wire = Wire(CONTROL_FD, EVENTS_FD, control_sender=sender, events_sender=events.Sender(key, anchors.channel_id))
+    wire = Wire(*ways, control_sender=sender, events_sender=events.Sender(key, anchors.channel_id))
     receiver = control.Receiver(anchors.host_key, anchors.channel_id, Direction.DOWN, parse=to_child)
     limits = _limits(options)
     vault = Vault(anchors.deployment)
     bodies = Bodies(mailbox, limits, vault)
     runtime = Runtime(workflow, wire=wire, bodies=bodies, mailbox=mailbox, limits=limits, vault=vault)
-    listening = threading.Thread(
-        target=listen, args=(CONTROL_FD, receiver, mailbox), name="waypost-frames", daemon=True
-    )
+    listening = threading.Thread(target=listen, args=(ways[0], receiver, mailbox), name="waypost-frames", daemon=True)
     try:
         listening.start()
     except RuntimeError as failure:  # without it nothing can be done here, now or later
