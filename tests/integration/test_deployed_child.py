@@ -2,15 +2,18 @@
 
 import hashlib
 import marshal
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from waypost.host.materialise import COMPILED, TREE, clear, compiled, is_whole, materialise, staged, sweep, write
+from waypost.host.materialise import COMPILED, TREE, clear, compiled, is_whole, materialise, sweep, write
 from waypost.host.precompile import LARGEST, precompile
+from waypost.host.staging import staged
 from waypost.model.code import FILE, FILES, tree_hash
 from waypost.tree_on_disk import read
 
@@ -27,6 +30,7 @@ async def order(mail):
 CODE = {"flow.py": FLOW, "helper.py": b"print('helped')\n", "data/x.txt": b"x"}
 PROGRAM = """
 import sys
+import tempfile
 from waypost.child.errors import Changed
 from waypost.child.load import Place, load
 root, tree, sha256, compiled = sys.argv[1:]
@@ -167,3 +171,31 @@ def test_a_staged_tree_is_gone_afterwards() -> None:
         (tree / "more" / "x").touch()
     assert not tree.parent.exists()
     assert tree_hash(CODE) != tree_hash({})
+
+
+def test_a_staged_tree_whose_command_was_killed_goes_with_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each kill leaves a copy of somebody's code for good; what another command uses stays, and so do others'."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = (
+        "import os, pathlib\n"
+        "from waypost.host.staging import staged\n"
+        "with staged({'a/flow.py': b'x = 1'}) as tree:\n"
+        "    print(tree, flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", killed], env=environment, capture_output=True, text=True, check=False)
+    left = Path(ended.stdout.strip()).parent
+    assert (left / TREE / "a" / "flow.py").exists()
+    foreign = tmp_path / "waypost-mine"
+    foreign.mkdir()
+    with staged(CODE) as used:
+        assert left.exists(), "one that is so young may be about to be locked"
+        for each in (left, foreign, used.parent):
+            os.utime(each, (0, 0))
+        with staged(CODE):
+            assert not left.exists()
+            assert read(str(used)) == CODE
+    assert list(tmp_path.iterdir()) == [foreign]

@@ -28,7 +28,8 @@ from waypost.host.code_folder import FolderTree
 from waypost.host.code_source import Source
 from waypost.host.errors import BadWorkflow, Taken
 from waypost.host.isolation import NONE, Isolation
-from waypost.host.materialise import TREE, staged
+from waypost.host.materialise import TREE
+from waypost.host.staging import staged
 from waypost.model import declaration
 from waypost.model.code import Deployed, Files, deployed
 from waypost.model.errors import Invalid

@@ -7,8 +7,7 @@ folder that is whole; what a death leaves behind has no such name and goes at th
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 
 from waypost.host.precompile import precompile
@@ -19,18 +18,6 @@ TREE, COMPILED = "tree", "compiled"
 """The names in a tree's folder."""
 _ASIDE = ".new-"
 _FILE, _FOLDER, _OPEN = 0o444, 0o555, 0o700
-
-
-@contextmanager
-def staged(files: Files) -> Iterator[Path]:
-    """A tree in a folder of its own for the length of a block. Raises OSError."""
-    with tempfile.TemporaryDirectory(prefix="waypost-") as place:
-        folder = Path(place) / TREE
-        try:
-            write(folder, files)
-            yield folder
-        finally:
-            clear(folder)
 
 
 def materialise(code: Path, files: Files) -> Path:
