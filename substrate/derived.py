@@ -56,7 +56,8 @@ create table if not exists stamp(
     one integer primary key check (one = 1), format text, repository text,
     runs text, sealed text, ahead_runs text, ahead_sealed text, place integer);
 """
-_NOTHING = ("", "")
+_PRIMARY = 0xFF
+"""Of SQLite's extended codes, what says the kind of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class DerivedFile:
                 self._base.execute("pragma synchronous=normal")
                 self._base.execute(f"pragma wal_autocheckpoint={_CHECKPOINT_PAGES}")
             self._base.executescript(_TABLES)
+            # Only opening waits for whoever looks into the file: later on an append would wait, too.
+            self._base.execute("pragma busy_timeout=0")
             self._place = 0 if path is None else path.stat().st_ino
         except (sqlite3.Error, OSError) as failure:
             self._base.close()
@@ -272,10 +275,11 @@ class DerivedFile:
         try:
             return act()
         except sqlite3.Error as failure:
-            full = getattr(failure, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-            if not full:
+            code = getattr(failure, "sqlite_errorcode", 0) & _PRIMARY
+            passing = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
+            if not passing:
                 self.discard()
-            raise DerivedFailed(str(self.path), str(failure), full=full) from failure
+            raise DerivedFailed(str(self.path), str(failure), passing=passing) from failure
 
 
 class CardsOfAFile:

@@ -288,16 +288,16 @@ class FlushFailed(SubstrateError):
 
 
 class DerivedFailed(SubstrateError):
-    """The derived index of runs can't be read or written. ``full``: there is no space for it."""
+    """The derived index of runs can't be read or written. ``passing``: for now; the disk is full, or it is locked."""
 
-    def __init__(self, file: str, reason: str, *, full: bool = False) -> None:
+    def __init__(self, file: str, reason: str, *, passing: bool = False) -> None:
         super().__init__(
             f"{file}: the index of runs failed: {reason}",
             hint="nothing is lost: it is built again from the repository when that is opened",
         )
         self.file = file
         self.reason = reason
-        self.full = full
+        self.passing = passing
 
 
 class Broken(SubstrateError):

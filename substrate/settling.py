@@ -1,4 +1,4 @@
-"""When the derived index is written: a portion at a time, of what is durable, and never against a full disk.
+"""When the derived index is written: a portion at a time, of what is durable; a full disk or a lock puts it off.
 
 It begins behind a seal; between two portions others write. What doesn't get into the file stays in memory, and a start
 that doesn't find it there reads it from the repository.
@@ -19,14 +19,16 @@ class Settling:
 
     def __init__(self, index: Index, repository: str) -> None:
         self._index, self._repository = index, repository
+        self._said = ""
+        """Why it couldn't be written the last time; said once."""
 
     def begin(self) -> bool:
         """Everything that is visible is durable now: whether there is a portion to be written."""
-        return self._as_far_as_there_is_space(lambda: self._index.runs.begin_to_settle(self._repository))
+        return self._as_far_as_it_goes(lambda: self._index.runs.begin_to_settle(self._repository))
 
     def step(self) -> bool:
         """Write a portion, some milliseconds; whether there is another."""
-        return self._as_far_as_there_is_space(self._index.runs.settle)
+        return self._as_far_as_it_goes(self._index.runs.settle)
 
     def finish(self) -> None:
         """Write all of it, at a clean end: the next start has nothing to do then. Raises nothing."""
@@ -38,11 +40,15 @@ class Settling:
         except DerivedFailed as failure:
             _log.warning("%s", failure.message)
 
-    def _as_far_as_there_is_space(self, act: Callable[[], bool]) -> bool:
+    def _as_far_as_it_goes(self, act: Callable[[], bool]) -> bool:
         try:
-            return act()
+            more = act()
         except DerivedFailed as failure:
-            if not failure.full:
+            if not failure.passing:
                 raise
-            _log.warning("%s", failure.message)
+            if self._said != failure.message:
+                _log.warning("%s", failure.message)
+            self._said = failure.message
             return False
+        self._said = ""
+        return more

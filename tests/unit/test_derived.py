@@ -17,6 +17,7 @@ from substrate.index import Index
 from substrate.keys import SigningKey
 from substrate.messages import Pause, ReadCensus, ReadRuns
 from substrate.questions import answer
+from substrate.settling import Settling
 from substrate.store import Store
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -313,6 +314,30 @@ def test_settling_changes_no_answer(world: World, kept: str) -> None:
     assert not index.runs.settle()
     assert not index.runs.begin_to_settle(REPOSITORY)
     world.desk.check()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_lock_that_somebody_holds_puts_the_writing_off_and_fails_nothing(
+    world: World, caplog: pytest.LogCaptureFixture, *, begun: bool
+) -> None:
+    """An index is there for convenience: an operator who looks into it with a transaction must not cost a mail."""
+    index = Index.open(world.file, world.store, ADDRESS, DEFAULT, REPOSITORY)
+    world.desk.index, settling = index, Settling(index, REPOSITORY)
+    world.go_on()
+    if begun:
+        assert settling.begin()
+    other = sqlite3.connect(world.file, isolation_level=None)
+    other.execute("begin immediate")
+    write = settling.step if begun else settling.begin
+    assert [write(), write()] == [False, False]
+    assert len([record for record in caplog.records if "database is locked" in record.message]) == 1
+    world.desk.check()
+    other.execute("rollback")
+    settling.finish()
+    index.close()
+    other.close()
+    assert world.file.exists()
+    world.check()
 
 
 @pytest.mark.parametrize("portions", range(6))
