@@ -19,6 +19,8 @@ from ipc.ready import Ready as Ready  # noqa: PLC0414 - the same
 RunName = Annotated[str, msgspec.Meta(max_length=64)]
 CallName = Annotated[str, msgspec.Meta(max_length=512)]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
+INPUT = 1024 * 1024
+"""Bytes of a child run's arguments."""
 BUNDLE = 256
 """Messages to a child in one frame, at most."""
 
@@ -93,6 +95,21 @@ class CancelRequest(Message, frozen=True, kw_only=True, tag="cancel.request"):
     run: RunName
     call: CallName
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class SpawnRequest(Message, frozen=True, kw_only=True, tag="spawn.request"):
+    """Ask for a child run of this call. The outcome is an event: ChildSpawned, or ChildRefused when it may not be.
+
+    ``workflow``: name of the child function; ``input``: its arguments, a JSON object; ``seen``: the newest event that
+    the code was given, 0 where it asks for more beside this.
+    """
+
+    id: Count
+    run: RunName
+    call: CallName
+    workflow: Line
+    input: Annotated[bytes, msgspec.Meta(max_length=INPUT)]
+    seen: Count
 
 
 class RecycleRequest(Message, frozen=True, kw_only=True, tag="recycle.request"):
@@ -206,6 +223,13 @@ class CancelResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="
     refused: Text | UnsetType = UNSET
 
 
+class SpawnResult(Message, frozen=True, kw_only=True, omit_defaults=True, tag="spawn.result"):
+    """The request was taken; its event is on the way. ``refused``: it broke a rule and leaves no event."""
+
+    id: Count
+    refused: Text | UnsetType = UNSET
+
+
 class GrantsUpdated(Message, frozen=True, kw_only=True, tag="grants-updated"):
     """What every step may do (``waypost.model.grants``), before ``run.start`` names its hash, and when it changes.
 
@@ -230,6 +254,7 @@ FromChild: TypeAlias = (
     | OutboundMessage
     | PauseRequest
     | CancelRequest
+    | SpawnRequest
     | RecycleRequest
     | RunLogCredit
 )
@@ -245,6 +270,7 @@ ToChild: TypeAlias = (
     | OutboundResult
     | PauseResult
     | CancelResult
+    | SpawnResult
     | GrantsUpdated
     | CredentialsUpdated
     | SourcesUpdated

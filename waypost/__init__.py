@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from waypost.authoring.calls import Verdict, approve, cancel, receive, send, signal, sleep
+    from waypost.authoring.children import Child
     from waypost.authoring.errors import (
         BadSignal,
+        ChildFailed,
+        ChildRefused,
         DeadlinePassed,
         Misdeclared,
         NotReplayable,
@@ -35,6 +38,9 @@ __version__ = "0.1.0"
 _HOME = {
     "Attachment": "waypost.model.mail_record",
     "BadSignal": "waypost.authoring.errors",
+    "Child": "waypost.authoring.children",
+    "ChildFailed": "waypost.authoring.errors",
+    "ChildRefused": "waypost.authoring.errors",
     "DeadlinePassed": "waypost.authoring.errors",
     "Invalid": "waypost.model.errors",
     "Mail": "waypost.model.mail_record",
@@ -69,6 +75,9 @@ _HOME = {
 __all__ = [
     "Attachment",
     "BadSignal",
+    "Child",
+    "ChildFailed",
+    "ChildRefused",
     "DeadlinePassed",
     "Invalid",
     "Mail",

@@ -25,6 +25,8 @@ from ipc.messages import (
     OutboundResult,
     PauseRequest,
     PauseResult,
+    SpawnRequest,
+    SpawnResult,
 )
 from substrate.messages import (
     Append,
@@ -37,6 +39,7 @@ from substrate.messages import (
     QueueMail,
     ReadBlob,
     Refused,
+    SpawnChild,
     Stage,
     WorkflowProcess,
 )
@@ -47,7 +50,7 @@ from waypost.model.ids import CallId, Generation, RunId, call_id, parse_run_id
 from waypost.model.limits import Limits
 from waypost.model.nesting import too_deep
 
-Request: TypeAlias = AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | CancelRequest
+Request: TypeAlias = AppendRequest | BlobPut | BlobGet | OutboundMessage | PauseRequest | CancelRequest | SpawnRequest
 
 _WORDS = 2000  # of a refusal, for the child: enough for people, small enough for a frame
 
@@ -103,7 +106,14 @@ class Cancelling:
     id: int
 
 
-UnderWay: TypeAlias = Appending | Storing | Fetching | Mailing | Pausing | Cancelling
+@dataclass(frozen=True, slots=True)
+class Spawning:
+    """A child run."""
+
+    id: int
+
+
+UnderWay: TypeAlias = Appending | Storing | Fetching | Mailing | Pausing | Cancelling | Spawning
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +175,9 @@ class Given:
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
-def take(desk: Desk, request: Request, *, generation: Generation, limits: Limits, late: int = 0) -> Given:
+def take(  # noqa: C901, PLR0911 - one arm per kind of request
+    desk: Desk, request: Request, *, generation: Generation, limits: Limits, late: int = 0
+) -> Given:
     """Take a request in; ``late`` others are done, and their answers are held back. Raises RuleBroken."""
     continued = isinstance(request, BlobPut) and request.id in desk.parts
     if not continued:
@@ -190,6 +202,8 @@ def take(desk: Desk, request: Request, *, generation: Generation, limits: Limits
             return _submit(desk, Pausing(request.id), pause, Stage.COMMITTED)
         case CancelRequest():
             return _submit(desk, Cancelling(request.id), _cancel(request, run, generation), Stage.COMMITTED)
+        case SpawnRequest():
+            return _submit(desk, Spawning(request.id), _spawn(request, run, by), Stage.COMMITTED)
         case _:
             assert_never(request)
 
@@ -236,6 +250,12 @@ def _mail(request: OutboundMessage, run: RunId, by: WorkflowProcess) -> QueueMai
 
 def _cancel(request: CancelRequest, run: RunId, generation: Generation) -> Cancel:
     return Cancel(run=run, reason=request.reason, origin="self", call=_call(request.call), generation=generation)
+
+
+def _spawn(request: SpawnRequest, run: RunId, by: WorkflowProcess) -> SpawnChild:
+    return SpawnChild(
+        by=by, run=run, call=_call(request.call), workflow=request.workflow, input=request.input, seen=request.seen
+    )
 
 
 def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: Limits) -> Given:
@@ -300,7 +320,7 @@ def _call(text: str) -> CallId:
 def commits(desk: Desk, correlation: int, result: Done | Refused) -> bool:
     """Whether this outcome of a request is a commit; a value is none until an event names it."""
     return isinstance(result, Done) and isinstance(
-        desk.open.get(correlation), Appending | Mailing | Pausing | Cancelling
+        desk.open.get(correlation), Appending | Mailing | Pausing | Cancelling | Spawning
     )
 
 
@@ -327,6 +347,8 @@ def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
             said = PauseResult(id=request.id, refused=refused)
         case Cancelling():
             said = CancelResult(id=request.id, refused=refused)
+        case Spawning():
+            said = SpawnResult(id=request.id, refused=refused)
         case _:
             assert_never(request)
     left = {key: other for key, other in desk.open.items() if key != correlation}

@@ -12,14 +12,16 @@ from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "writing.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^waypost (.*?)(?:   .*)?$", PAGE, re.MULTILINE)
+CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+COMMANDS, FAMILY = (
+    re.findall(r"^waypost (.*?)(?:   .*)?$", part, re.MULTILINE) for part in PAGE.split("## Child runs", 1)
+)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The workflow of the page."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "buyer.py").write_text(code)
+    (tmp_path / "buyer.py").write_text(CODE[0])
     return tmp_path / "buyer.py"
 
 
@@ -61,3 +63,20 @@ def test_the_commands_of_the_page_do_what_it_says(file: Path) -> None:
     assert run in timeline
     assert "token of 20 letters" in timeline
     assert [json.loads(line)["type"] for line in last.splitlines()].count("MailSent") == 2
+
+
+@pytest.mark.e2e
+def test_the_children_of_the_page_are_runs_of_their_own(tmp_path: Path) -> None:
+    """One completes, one fails and its parent goes on, one waits for a person."""
+    file, data = tmp_path / "travel.py", tmp_path / ".waypost"
+    file.write_text(CODE[1])
+    _, send, runs, why, approve, show = FAMILY
+    (text,) = re.findall(r"trip.eml +(.*)", PAGE)
+    with HostProcess(file, data=data) as host:
+        run = host.send(send.split()[1], f"From: ann@example.com\r\nSubject: A trip\r\n\r\n{text}\r\n".encode())
+        host.wait_for("run_4", "waits for boss@example.com")
+        assert verb(*runs.split(), data=data).out.count("\nrun_") == 4
+        assert "its child run (leg, as run_4_" in verb(*why.split(), data=data).out
+        assert verb(*approve.split(), data=data).status == 0
+        host.wait_for(run[:10], "completed")
+        assert "Oslo for 80, no such city (LookupError), Kathmandu for 130" in verb(*show.split(), data=data).out

@@ -9,18 +9,18 @@ from waypost import Mail, Workflow
 from waypost.model import events as ev
 from waypost.testing.memory_log import MemoryLog
 from waypost.testing.memory_run import MemoryRun
-from waypost.testing.random_program import RandomProgram
+from waypost.testing.random_program import RandomProgram, kin
 
 MAIL = b"From: ann@example.com\r\nMessage-ID: <1@x>\r\n\r\nplease\r\n"
 
 
-def a_workflow(seed: int) -> Workflow:
+def a_workflow(seed: int, *, children: bool) -> Workflow:
     """The workflow of a seed."""
     flow = Workflow("orders", address="orders@example.com")
 
     @flow.run
     async def order(mail: Mail) -> int:
-        return await RandomProgram(seed).main()
+        return await RandomProgram(seed, children=children).main()
 
     return flow
 
@@ -32,14 +32,14 @@ def until(run: MemoryRun, events: int | None) -> None:
 
 
 @settings(max_examples=20)
-@given(seed=st.integers(0, 2**32), cancelled=st.integers(1, 40), killed=st.integers(0, 10))
+@given(seed=st.integers(0, 2**32), cancelled=st.integers(1, 40), killed=st.integers(0, 10), children=st.booleans())
 def test_a_cancelled_run_ends_cancelled_wherever_it_was_and_whenever_its_child_dies(
-    seed: int, cancelled: int, killed: int
+    seed: int, cancelled: int, killed: int, *, children: bool
 ) -> None:
     """No mismatch, no illegal event; a run that ended before the cancel keeps its end."""
     log = MemoryLog()
     log.start(MAIL)
-    run = MemoryRun(a_workflow(seed), log, chance=random.Random(seed))
+    run = MemoryRun(a_workflow(seed, children=children), log, chance=random.Random(seed), kin=kin)
     until(run, cancelled)
     assert not run.pauses
     over = log.ended
@@ -49,7 +49,7 @@ def test_a_cancelled_run_ends_cancelled_wherever_it_was_and_whenever_its_child_d
     run.abandon()
     if not log.ended:
         log.resume()
-        run = MemoryRun(a_workflow(seed), log, chance=random.Random(seed + 1))
+        run = MemoryRun(a_workflow(seed, children=children), log, chance=random.Random(seed + 1), kin=kin)
         until(run, None)
     assert not run.pauses
     ends = [type(event) for event in log.events if isinstance(event, ev.TERMINAL)]

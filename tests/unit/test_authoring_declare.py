@@ -30,6 +30,9 @@ def test_public_names() -> None:
     assert waypost.__all__ == [
         "Attachment",
         "BadSignal",
+        "Child",
+        "ChildFailed",
+        "ChildRefused",
         "DeadlinePassed",
         "Invalid",
         "Mail",

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from waypost import Invalid, Workflow, cancel, receive, sleep
 from waypost.child import effects as fx
-from waypost.child.drive import Phase
+from waypost.child.phase import Phase
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.testing.memory_log import MemoryLog
@@ -288,8 +288,8 @@ def test_an_operator_may_be_quicker_than_the_run_itself() -> None:
     run.log.cancel()
     run.drive.committed(run.log.events[1:])
     ask, *_ = run.drive.effects()
-    assert isinstance(ask, fx.AskToQuit)
-    run.drive.quitting(ask.call, None)
+    assert isinstance(ask, fx.Ask)
+    run.drive.answered(ask.call, ask.request, None)
     assert run.drive.phase is Phase.ENDING
 
 
@@ -301,8 +301,8 @@ def test_a_wish_that_the_host_refuses_fails_the_run() -> None:
 
     run = begun(body)
     ask, *_ = run.drive.effects()
-    assert isinstance(ask, fx.AskToQuit)
-    run.drive.quitting(ask.call, "generation 1 is not at work")
+    assert isinstance(ask, fx.Ask)
+    run.drive.answered(ask.call, ask.request, "generation 1 is not at work")
     ((end,),) = proposed(run)
     assert isinstance(end, ev.RunFailed)
     assert end.error.message == "the host refused to cancel it: generation 1 is not at work"

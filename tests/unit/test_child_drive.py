@@ -20,8 +20,8 @@ from waypost import (
     sleep,
 )
 from waypost.child import effects as fx
-from waypost.child.drive import Phase
 from waypost.child.errors import HostBroke
+from waypost.child.phase import Phase
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.run import Parked

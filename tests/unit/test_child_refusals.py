@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from waypost import Mail, Workflow, receive, send, sleep
 from waypost.child import effects as fx
-from waypost.child.drive import Drive, Phase
+from waypost.child.drive import Drive
 from waypost.child.errors import HostBroke
 from waypost.child.loop import WorkflowLoop
+from waypost.child.phase import Phase
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.limits import DEFAULT
@@ -78,12 +79,12 @@ async def _sleeps(mail: Mail) -> None:
 def test_a_mail_that_leaves_no_event_fails_the_run() -> None:
     """Nothing in the log says what became of the call, so no replay could go on from it."""
     drive = a_drive(_sends, begun())
-    assert any(isinstance(effect, fx.Ask) for effect in drive.effects())
-    drive.mailed(CallId("r1#1"), "the run is not this child's")
+    (ask,) = (effect for effect in drive.effects() if isinstance(effect, fx.Ask))
+    drive.answered(ask.call, ask.request, "the run is not this child's")
     (failed,) = appended(drive)
     assert isinstance(failed, ev.RunFailed)
     assert failed.error.type == "SendRefused"
-    drive.mailed(CallId("r1#1"), "again")
+    drive.answered(ask.call, ask.request, "again")
     assert not drive.effects()
 
 

@@ -4,8 +4,9 @@ from substrate.messages import Claim, LogPage, QueueMail, ReadLog, TakeUp, Workf
 from substrate.questions import answer
 from waypost import Mail, Workflow, receive
 from waypost.child import effects as fx
-from waypost.child.drive import Drive, Phase
+from waypost.child.drive import Drive
 from waypost.child.loop import WorkflowLoop
+from waypost.child.phase import Phase
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import DEFAULT

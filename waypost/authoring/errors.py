@@ -41,6 +41,33 @@ class SendRefused(AuthoringError):
         self.reason = reason
 
 
+class ChildFailed(AuthoringError):
+    """A child run has ended without a result. It carries what was recorded: the same live and in replay.
+
+    ``run``: the child's id; ``workflow``: the child's name, as it is declared; ``outcome``: ``failed`` or
+    ``cancelled``; ``type``, ``reason``: the name and the text of what it raised, empty where it raised nothing.
+    """
+
+    def __init__(self, *, run: str, workflow: str, outcome: str, type: str = "", reason: str = "") -> None:  # noqa: A002 - as recorded
+        how = "failed" if outcome == "failed" else "was cancelled"
+        raised = ": ".join(filter(None, (type, reason)))
+        super().__init__(f"child {workflow} ({run}) {how}" + (f": {raised}" if raised else ""))
+        self.run = run
+        self.workflow = workflow
+        self.outcome = outcome
+        self.type = type
+        self.reason = reason
+
+
+class ChildRefused(AuthoringError):
+    """A child run may not be started; ``reason`` says which rule forbids it. Nothing was started."""
+
+    def __init__(self, workflow: str, reason: str) -> None:
+        super().__init__(f"child {workflow} was not started: {reason}")
+        self.workflow = workflow
+        self.reason = reason
+
+
 class SecretRefused(AuthoringError):
     """The step may not have what it asked for; nothing was given. ``handle``: of the credential, or empty."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Of a code object's co_flags: a promise of the language reference's data model, there by these numbers since 3.6.
 _VARARGS = 0x04
+_VARKEYWORDS = 0x08
 _GENERATOR = 0x20
 _COROUTINE = 0x80
 _ASYNC_GENERATOR = 0x200
@@ -48,6 +49,18 @@ def takes(function: Callable[..., Any]) -> int | None:
     named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     preset = getattr(function, "__kwdefaults__", None) or {}
     return given if needed <= given and all(name in preset for name in named) else None
+
+
+def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """The names of its parameters; None where not all can be given by name, or others beside them."""
+    if hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+        found = signature(function).parameters.values()
+        named = all(each.kind in {each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY} for each in found)
+        return tuple(each.name for each in found) if named else None
+    code = _code(function)
+    if code.co_posonlyargcount or code.co_flags & (_VARARGS | _VARKEYWORDS):
+        return None
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 @functools.lru_cache(maxsize=1024)

@@ -34,6 +34,28 @@ class CallStep(msgspec.Struct, frozen=True):
     digest: str
 
 
+class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A declared child: a function that runs as a run of its own. ``parameters``: the codec of each, by name."""
+
+    name: str
+    function: Callable[..., Any]
+    asynchronous: bool
+    codec: Codec
+    parameters: Mapping[str, Codec]
+
+
+class CallChild(msgspec.Struct, frozen=True):
+    """Start a child run and wait for its end; the outcome is what it returned.
+
+    ``input``: its arguments, as a JSON object by the names of the parameters, the same bytes in every process;
+    ``digest``: SHA-256 of these in hex.
+    """
+
+    spec: ChildSpec
+    input: bytes
+    digest: str
+
+
 class Sleep(msgspec.Struct, frozen=True):
     """Wait for a time to pass, in seconds; the outcome is None."""
 
@@ -94,7 +116,7 @@ class Send(msgspec.Struct, frozen=True):
     attachments: tuple[Enclosure, ...] = ()
 
 
-Request: TypeAlias = CallStep | Sleep | AwaitMail | AwaitDecision | AwaitSignal | Quit | Send
+Request: TypeAlias = CallStep | CallChild | Sleep | AwaitMail | AwaitDecision | AwaitSignal | Quit | Send
 
 
 def topic(request: Request) -> str | None:
@@ -113,6 +135,8 @@ def describe(request: Request) -> str:  # noqa: PLR0911 - one arm per kind of re
     match request:
         case CallStep():
             return f"step {request.spec.name}"
+        case CallChild():
+            return f"child {request.spec.name}"
         case Sleep():
             return "a sleep or timeout"
         case AwaitMail():

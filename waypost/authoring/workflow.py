@@ -7,12 +7,13 @@ from typing import Any, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from msgspec import UNSET
 
+from waypost.authoring.children import Child, declare_child
 from waypost.authoring.errors import Misdeclared
 from waypost.authoring.functions import is_async, is_function, is_generator, takes
 from waypost.authoring.schedules import Schedules
 from waypost.authoring.steps import Step, declare, secret_handles
 from waypost.model.address import address as mail_address
-from waypost.model.declaration import Declared, OnCrashLoop, OnDrain, Runs, StepDeclared
+from waypost.model.declaration import ChildDeclared, Declared, OnCrashLoop, OnDrain, Runs, StepDeclared
 from waypost.model.errors import Invalid
 from waypost.model.ids import deployment
 from waypost.model.schedule import CatchUp, Gap, Overlap, Repeat
@@ -85,6 +86,7 @@ class Workflow:
         self.secrets = secret_handles(f"Workflow({name!r})", secrets)
         self.module: str = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - told from imported ones
         self._steps: dict[str, Step[..., Any]] = {}
+        self._children: dict[str, Child[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
         self._codec: Codec | None = None
         self._schedules = Schedules(self.name)
@@ -143,11 +145,33 @@ class Workflow:
         secrets: Sequence[str],
     ) -> Step[..., Any]:
         spec = declare(function, retries=retries, raises=raises, on_drain=on_drain, secrets=secrets)
+        if spec.name in self._children:
+            raise Misdeclared(
+                f"{self.name} has a child and a step called {spec.name}; the log tells them apart by name"
+            )
         if spec.name in self._steps:
             raise Misdeclared(f"{self.name} has two steps called {spec.name}; the log tells them apart by name")
         step: Step[..., Any] = Step(spec, function)
         self._steps[spec.name] = step
         return step
+
+    @overload
+    def child(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Child[P, R]: ...
+    @overload
+    def child(self, function: Callable[P, R], /) -> Child[P, R]: ...
+    def child(self, function: Any, /) -> Any:
+        """Make a function, ``async def`` or ``def``, a child: called in a run, it is a run of its own.
+
+        It may do all that a run function may, and takes any arguments that have a JSON form, by name. Its annotations
+        say how they, and its result, are read back. Raises Misdeclared or ValueNotStorable.
+        """
+        spec = declare_child(function)
+        if spec.name in self._children or spec.name in self._steps:
+            two = "a step and a child" if spec.name in self._steps else "two children"
+            raise Misdeclared(f"{self.name} has {two} called {spec.name}; the log tells them apart by name")
+        child: Child[..., Any] = Child(spec, function)
+        self._children[spec.name] = child
+        return child
 
     def run(self, function: F) -> F:
         """Make a function, ``async def`` or ``def``, the one that is run; it takes the mail, or nothing.
@@ -155,7 +179,7 @@ class Workflow:
         Raises Misdeclared or ValueNotStorable.
         """
         given = function  # what is handed back has the type that came in
-        if isinstance(function, Step) or not is_function(function):
+        if isinstance(function, Step | Child) or not is_function(function):
             raise Misdeclared(f"{self.name}: @run wants a function written with def or async def, not {function!r}")
         if is_generator(function):
             raise Misdeclared(f"{self.name}: {function.__name__} is a generator and can't be run")
@@ -224,8 +248,13 @@ class Workflow:
         """The step of this name."""
         return self._steps.get(name)
 
+    def child_named(self, name: str) -> Child[..., Any] | None:
+        """The child of this name."""
+        return self._children.get(name)
+
     def declared(self) -> Declared:
         """What the host needs to know. Raises Misdeclared when there is no run function."""
+        children = self._children.values()
         return Declared(
             name=self.name,
             address=self.address,
@@ -249,6 +278,8 @@ class Workflow:
                 for step in self._steps.values()
             ),
             secrets=self.secrets or UNSET,
+            children=tuple(ChildDeclared(name=each.spec.name, asynchronous=each.spec.asynchronous) for each in children)
+            or UNSET,
         )
 
     def _run_function(self) -> Callable[..., Any]:

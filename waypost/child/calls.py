@@ -10,13 +10,24 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from waypost.authoring.requests import AwaitDecision, AwaitMail, AwaitSignal, CallStep, Quit, Request, Send, Sleep
+from waypost.authoring.requests import (
+    AwaitDecision,
+    AwaitMail,
+    AwaitSignal,
+    CallChild,
+    CallStep,
+    Quit,
+    Request,
+    Send,
+    Sleep,
+)
 from waypost.child.program import Asked, Command, GaveUp
 from waypost.child.replay import (
     Closed,
     Failed,
     Leaving,
     Orphan,
+    Pending,
     Proposed,
     State,
     Trying,
@@ -35,6 +46,8 @@ class Reached(msgspec.Struct, frozen=True):
     call: CallId
     request: Request
     event: ev.AnyEvent
+    child: str = ""
+    """The child run whose outcome it is."""
 
 
 class Try(msgspec.Struct, frozen=True):
@@ -45,21 +58,15 @@ class Try(msgspec.Struct, frozen=True):
     attempt: int
 
 
-class Mailing(msgspec.Struct, frozen=True):
-    """A mail is to be asked for."""
+class Asking(msgspec.Struct, frozen=True):
+    """A mail, a child run or the run's own end is to be asked for: its event is the host's to write."""
 
     call: CallId
-    request: Send
-
-
-class Quitting(msgspec.Struct, frozen=True):
-    """The run's end is to be asked for."""
-
-    call: CallId
-    request: Quit
+    request: Send | CallChild | Quit
 
 
 _WISHED = frozenset((Wanted, Unwanted))
+_MOVING = frozenset((Wanted, Proposed, Trying, Failed, Orphan, Unwanted))
 
 
 class Calls:
@@ -74,6 +81,11 @@ class Calls:
     def state(self, call: CallId) -> State | None:
         """Where a call stands; None for one that the code never made."""
         return Closed() if call in self._closed else self._open.get(call)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every call that is open rests in the log: nothing is on its way to it, and no try is under way."""
+        return _MOVING.isdisjoint(map(type, self._open.values()))
 
     def take(self, commands: tuple[Command, ...]) -> None:
         """Note what a turn of the code asked for."""
@@ -97,9 +109,11 @@ class Calls:
         after, request = recorded(call, before, event)
         if after != before:
             self._move(call, after)
-        return None if request is None else Reached(call, request, event)
+        if request is None:
+            return None
+        return Reached(call, request, event, before.child if isinstance(before, Pending) else "")
 
-    def proposals(self, seen: int) -> Iterator[ev.AnyEvent | Mailing | Quitting]:
+    def proposals(self, seen: int) -> Iterator[ev.AnyEvent | Asking]:
         """What a live run asks its host for now, in the order of the code; each is given out once.
 
         ``seen``: seq of the newest event that the code was given.
@@ -160,9 +174,7 @@ class Calls:
             self._wishes.pop(call, None)
 
 
-def _opening(  # noqa: PLR0911 - one arm per kind of request
-    call: CallId, request: Request, attempt: int, seen: int
-) -> ev.AnyEvent | Mailing | Quitting:
+def _opening(call: CallId, request: Request, attempt: int, seen: int) -> ev.AnyEvent | Asking:
     match request:
         case CallStep():
             return ev.StepStarted(call=call, step=request.spec.name, attempt=attempt, arguments=request.digest)
@@ -184,10 +196,8 @@ def _opening(  # noqa: PLR0911 - one arm per kind of request
         case AwaitSignal():
             timeout = _or_unset(request.timeout)
             return ev.SignalAwaited(call=call, park="signal", seen=seen, name=request.name, timeout=timeout)
-        case Quit():
-            return Quitting(call, request)
-        case Send():
-            return Mailing(call, request)
+        case Quit() | Send() | CallChild():
+            return Asking(call, request)
         case _:
             assert_never(request)
 
@@ -195,6 +205,8 @@ def _opening(  # noqa: PLR0911 - one arm per kind of request
 def _closing(call: CallId, request: Request) -> ev.AnyEvent:
     if isinstance(request, Sleep):
         return ev.TimerCancelled(call=call, timer=call)
+    if isinstance(request, CallChild):
+        return ev.ChildCancelRequested(call=call)
     return ev.SignalAwaitAbandoned(call=call)
 
 

@@ -8,44 +8,31 @@ was answered, or, for a try that an earlier child left open, when the run goes l
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
-from enum import Enum, auto
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 from msgspec import UNSET, Raw
 
-from waypost.authoring.errors import NotReplayable, SendRefused
+from waypost.authoring.errors import NotReplayable
+from waypost.authoring.requests import CallChild, Quit, Send
 from waypost.authoring.workflow import Workflow
 from waypost.child import effects as fx
 from waypost.child import faults, outcomes
-from waypost.child.calls import Calls, Mailing, Quitting, Reached, Try
-from waypost.child.errors import HostBroke, Mismatch, NoThread
+from waypost.child.calls import Asking, Calls, Reached, Try
+from waypost.child.entry import Entry, entry
+from waypost.child.errors import CodeMissing, HostBroke, Mismatch, NoThread
+from waypost.child.phase import Phase
 from waypost.child.program import Finished, Program, Rest, Stuck, Turn, Waiting
 from waypost.child.replay import Orphan
+from waypost.child.resting import Resting
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId, idempotency_key
 from waypost.model.limits import Limits
 from waypost.model.times import unstamp
 from waypost.model.values import ValueNotStorable
 
-MakeProgram = Callable[[Callable[[], Any], Callable[[Turn], None]], Program]
+MakeProgram = Callable[[Entry, Callable[[Turn], None]], Program]
 """Make a run's program of its function and of the callback for its turns."""
-
-
-class Phase(Enum):
-    """Where a run stands in this child."""
-
-    REPLAYING = auto()
-    """Its log is being read; nothing is proposed."""
-    LIVE = auto()
-    HELD = auto()
-    """An operator paused it: results of bodies under way are recorded, nothing new is begun."""
-    ENDING = auto()
-    """Its end is proposed."""
-    OVERTAKEN = auto()
-    """Its end was refused, because a cancellation was quicker; that is on its way here."""
-    LEFT = auto()
-    """It ended, or the code doesn't fit it; this child is done with it."""
 
 
 class _EndOfLog:
@@ -71,6 +58,8 @@ class Drive:
         self._blobs: dict[str, bytes] = {}
         self._unkept: dict[str, list[tuple[ev.AnyEvent, ...]]] = {}
         self._calls = Calls()
+        self._resting = Resting()
+        self._entry: Entry | None = None
         self._program: Program | None = None
         self._rest: Rest | None = None
         self._started: ev.RunStarted | None = None
@@ -98,6 +87,8 @@ class Drive:
 
     def effects(self) -> tuple[fx.Effect, ...]:
         """What is to be done now, in order; each is given out once."""
+        if self._resting.unsaid() and self._rests():
+            self._append((self._resting.say(self._seq),))
         found, self._effects = tuple(self._effects), []
         return found
 
@@ -170,21 +161,13 @@ class Drive:
         else:
             self._fail(RuntimeError(f"the host refused what the workflow did: {refused}"))
 
-    def mailed(self, call: CallId, refused: str | None) -> None:
+    def answered(self, call: CallId, request: Send | CallChild | Quit, refused: str | None) -> None:
         """The host answered an Ask. Its outcome is an event; a refusal leaves none, so the run can't go on."""
         if refused is None or self._phase in (Phase.LEFT, Phase.ENDING):
             return
         self._calls.refused(call)
         if self._phase is Phase.LIVE:
-            self._fail(SendRefused(refused))
-
-    def quitting(self, call: CallId, refused: str | None) -> None:
-        """The host answered an AskToQuit; that it is so is an event, which comes by itself."""
-        if refused is None or self._phase in (Phase.LEFT, Phase.ENDING):
-            return
-        self._calls.refused(call)
-        if self._phase is Phase.LIVE:
-            self._fail(RuntimeError(f"the host refused to cancel it: {refused}"))
+            self._fail(outcomes.refusal(request, refused))
 
     def body_ended(self, step: Try, end: fx.BodyEnd) -> None:
         """A body returned or raised: this is recorded, and reaches the code only when that is committed."""
@@ -220,8 +203,9 @@ class Drive:
                 self._inbox.popleft()
                 self._take(head, b"" if needed is None else self._blobs.pop(needed))
             self._propose()
-        except Mismatch as difference:
-            self._effects.append(fx.Pause(f"{difference}"))
+        except (Mismatch, CodeMissing) as difference:
+            code = "code-changed" if isinstance(difference, Mismatch) else "code-missing"
+            self._effects.append(fx.Pause(f"{difference}", code))
             self._leave(f"paused: {difference}")
 
     def _take(self, event: ev.AnyEvent, blob: bytes) -> None:  # noqa: C901 - one arm per kind of event
@@ -229,6 +213,7 @@ class Drive:
             raise HostBroke(f"{self.run}: event {event.seq} came after {self._seq}")
         self._seq = event.seq
         self._awaited = None
+        self._resting.took(event)
         match event:
             case ev.RunStarted():
                 self._start(event, blob)
@@ -245,7 +230,7 @@ class Drive:
                 self._signals.setdefault(event.name, deque()).append((event, blob))
             case ev.RunCompleted() | ev.RunFailed():
                 if self._phase is Phase.REPLAYING:
-                    outcomes.check_end(event, blob, self._rest, self._workflow)
+                    outcomes.check_end(event, blob, self._rest, self._began().result)
                 self._leave("it has ended")
             case _:
                 reached = self._calls.record(event)
@@ -257,6 +242,7 @@ class Drive:
     def _take_kept(self, wait: ev.SignalAwaited) -> None:
         """A signal came before this wait, which has it at once: as in the fold, the oldest of its name."""
         kept, blob = self._signals[wait.name].popleft()
+        self._resting.woken(wait.seq)
         reached = self._calls.record(msgspec.structs.replace(kept, call=wait.call, at=wait.at))
         if reached is not None:
             self._deliver(reached, blob)
@@ -279,9 +265,14 @@ class Drive:
 
     def _start(self, event: ev.RunStarted, mail: bytes) -> None:
         self._started = event
+        self._entry = entry(self._workflow, event, mail)
         self._rest = None
-        self._program = self._make_program(self._workflow.body(outcomes.mail_of(mail, event.mail)), self._take_turn)
+        self._program = self._make_program(self._entry, self._take_turn)
         self.begin()
+
+    def _began(self) -> Entry:
+        assert self._entry is not None, "whatever has ended has begun"
+        return self._entry
 
     def _deliver(self, reached: Reached, blob: bytes) -> None:
         assert self._program is not None
@@ -310,21 +301,23 @@ class Drive:
     def _propose(self) -> None:
         if self._phase is not Phase.LIVE or self._rest is None:
             return
-        events: list[ev.AnyEvent] = []
+        asks, events = list[Asking](), list[ev.AnyEvent]()
         for proposal in self._calls.proposals(self._seq):
-            if isinstance(proposal, Mailing):
-                self._effects.append(fx.Ask(proposal.call, proposal.request))
-            elif isinstance(proposal, Quitting):
-                self._effects.append(fx.AskToQuit(proposal.call, proposal.request.reason))
+            if isinstance(proposal, Asking):
+                asks.append(proposal)
             else:
                 events.append(proposal)
+        for ask in asks:
+            # By what it has seen a run is parked: not before the last of all that it asks for is in the log.
+            last = ask is asks[-1] and not events and isinstance(ask.request, CallChild)
+            self._effects.append(fx.Ask(ask.call, ask.request, self._seq if last else 0))
         if events:
             self._append(tuple(events))
         match self._rest:
             case Finished() if self._cancel is not None and self._bodies:
                 pass  # a cancelled run has ended when nothing of it works any more
             case Finished(outcome, unread):
-                self._end(outcomes.end(outcome, unread, self._workflow, self._limits))
+                self._end(outcomes.end(outcome, unread, self._began().result, self._limits))
             case Stuck():
                 self._fail(
                     NotReplayable(
@@ -336,6 +329,11 @@ class Drive:
                 pass
             case _:
                 assert_never(self._rest)
+
+    def _rests(self) -> bool:
+        """Whether the code waits, and all that it has asked for is in the log."""
+        live = self._phase is Phase.LIVE and self._cancel is None and not self._bodies
+        return live and isinstance(self._rest, Waiting) and self._calls.settled
 
     def _end(self, event: ev.RunCompleted | ev.RunFailed) -> None:
         self._phase = Phase.ENDING

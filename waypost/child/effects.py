@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from waypost.authoring.requests import Send
+from waypost.authoring.requests import CallChild, Quit, Send
 from waypost.child.calls import Try
 from waypost.model.events import AnyEvent, Fault
 from waypost.model.ids import CallId
@@ -17,10 +17,14 @@ class Append(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """Ask for a mail to be sent."""
+    """Ask for what the host alone can write: a mail, a child run, the end of this run.
+
+    ``seen``: of a child run, what the code had been given when this was the last that it asked for; else 0.
+    """
 
     call: CallId
-    mail: Send
+    request: Send | CallChild | Quit
+    seen: int = 0
 
 
 class Fetch(msgspec.Struct, frozen=True):
@@ -49,17 +53,11 @@ class CallOff(msgspec.Struct, frozen=True):
     call: CallId
 
 
-class AskToQuit(msgspec.Struct, frozen=True):
-    """Ask for the end of this run, as its code does at this call."""
-
-    call: CallId
-    reason: str
-
-
 class Pause(msgspec.Struct, frozen=True):
-    """Ask for the run to be paused: code and log differ."""
+    """Ask for the run to be paused: code and log differ, or there is no code for it."""
 
     detail: str
+    code: str = "code-changed"
 
 
 class Credit(msgspec.Struct, frozen=True):
@@ -76,7 +74,7 @@ class Leave(msgspec.Struct, frozen=True):
     reason: str
 
 
-Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | CallOff | AskToQuit | Pause | Credit | Starve | Leave
+Effect: TypeAlias = Append | Ask | Fetch | Keep | Body | CallOff | Pause | Credit | Starve | Leave
 
 
 class Completed(msgspec.Struct, frozen=True):

@@ -50,6 +50,17 @@ class Mismatch(ChildError):
         self.now = now
 
 
+class CodeMissing(ChildError):
+    """A child run's function isn't in the deployed code any more; ``child`` is its name."""
+
+    def __init__(self, workflow: str, child: str) -> None:
+        super().__init__(
+            f"{workflow} has no child {child} any more",
+            hint="deploy code that has it, or cancel the run",
+        )
+        self.child = child
+
+
 class NoThread(ChildError):
     """The system has no thread to spare for a ``def`` run (`RLIMIT_NPROC`, or the machine's own limit)."""
 

@@ -4,15 +4,14 @@ Pure: a mail or blob that an event names is handed in as bytes.
 """
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 from msgspec import UNSET
 
 from waypost.authoring.calls import Verdict
-from waypost.authoring.errors import DeadlinePassed, SendRefused
-from waypost.authoring.requests import AwaitDecision, AwaitSignal, CallStep, Request, Sleep
-from waypost.authoring.workflow import Workflow
+from waypost.authoring.errors import ChildFailed, ChildRefused, DeadlinePassed, SendRefused
+from waypost.authoring.requests import AwaitDecision, AwaitSignal, CallChild, CallStep, Quit, Request, Send, Sleep
 from waypost.child import faults
 from waypost.child.calls import Reached
 from waypost.child.errors import HostBroke, Mismatch
@@ -22,13 +21,13 @@ from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.model.limits import Limits
 from waypost.model.schedule import tick_of
-from waypost.model.values import ValueNotStorable
+from waypost.model.values import Codec, ValueNotStorable
 
 if TYPE_CHECKING:
     from waypost.model.mail_record import Mail
 
 
-def blob_of(event: ev.AnyEvent) -> str | None:
+def blob_of(event: ev.AnyEvent) -> str | None:  # noqa: PLR0911 - one arm per kind of event
     """SHA-256 of the blob or mail without which the event can't be taken."""
     match event:
         case ev.RunStarted():
@@ -41,6 +40,8 @@ def blob_of(event: ev.AnyEvent) -> str | None:
             return event.output.blob
         case ev.RunCompleted() if event.result.blob is not UNSET:
             return event.result.blob
+        case ev.ChildCompleted(result=ev.Value(blob=str() as blob)):
+            return blob
         case _:
             return None
 
@@ -53,16 +54,12 @@ def mail_of(raw: bytes, known: ev.Mailed) -> "Mail":
     return mail if tick is None else msgspec.structs.replace(mail, tick=tick)
 
 
-def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: PLR0911 - one arm per kind of event
+def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: C901, PLR0911 - one arm per kind of event
     """What the code is given for an event. Raises Mismatch for a recorded value that its annotation doesn't fit."""
     request, event = reached.request, reached.event
     match event:
         case ev.StepCompleted() if isinstance(request, CallStep):
-            try:
-                return Gave(request.spec.codec.load(_raw(event.output, blob)))
-            except ValueNotStorable as changed:
-                now = f"step {request.spec.name} with another return annotation ({changed.why})"
-                raise Mismatch(reached.call, f"a result of step {request.spec.name}", now) from None
+            return _gave(reached.call, f"step {request.spec.name}", request.spec.codec, _raw(event.output, blob))
         case ev.StepFailed() if isinstance(request, CallStep):
             return Raised(faults.rebuilt(event.error, request.spec))
         case ev.TimerFired():
@@ -78,18 +75,49 @@ def of(reached: Reached, blob: bytes) -> Outcome:  # noqa: PLR0911 - one arm per
             return Gave(event.message_id)
         case ev.MailFailed():
             return Raised(SendRefused(event.reason))
+        case ev.ChildCompleted(result=ev.Value() as value) if isinstance(request, CallChild):
+            return _gave(reached.call, f"child {request.spec.name}", request.spec.codec, _raw(value, blob))
+        case ev.ChildCompleted(error=ev.Fault() as error) if isinstance(request, CallChild):
+            return Raised(_child_failed(reached, request, event.outcome, error))
+        case ev.ChildRefused():
+            return Raised(ChildRefused(event.workflow, event.reason))
         case _:
             raise HostBroke(f"{shown(event)} at {reached.call} is no outcome")
 
 
-def end(
-    outcome: Outcome, unread: tuple[CallId, ...], workflow: Workflow, limits: Limits
-) -> ev.RunCompleted | ev.RunFailed:
-    """The terminal event of a function that returned or raised."""
+def _gave(call: CallId, what: str, codec: Codec, raw: bytes) -> Gave:
+    try:
+        return Gave(codec.load(raw))
+    except ValueNotStorable as changed:
+        now = f"{what} with another return annotation ({changed.why})"
+        raise Mismatch(call, f"a result of {what}", now) from None
+
+
+def _child_failed(reached: Reached, request: CallChild, outcome: str, error: ev.Fault) -> ChildFailed:
+    return ChildFailed(
+        run=reached.child, workflow=request.spec.name, outcome=outcome, type=error.type, reason=error.message
+    )
+
+
+def refusal(request: Send | CallChild | Quit, why: str) -> Exception:
+    """What a run fails with whose request broke a rule: no event tells of that, so its code can't be told."""
+    match request:
+        case Send():
+            return SendRefused(why)
+        case CallChild(spec):
+            return ChildRefused(spec.name, why)
+        case Quit():
+            return RuntimeError(f"the host refused to cancel it: {why}")
+        case _:
+            assert_never(request)
+
+
+def end(outcome: Outcome, unread: tuple[CallId, ...], result: Codec, limits: Limits) -> ev.RunCompleted | ev.RunFailed:
+    """The terminal event of a function that returned or raised; ``result``: the codec of what it returns."""
     match outcome:
         case Gave(value):
             try:
-                stored = workflow.result.store(value, limit=limits.value)
+                stored = result.store(value, limit=limits.value)
             except ValueNotStorable as refused:
                 return ev.RunFailed(error=faults.of_run(refused), unread=unread)
             return ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(stored.raw)), unread=unread)
@@ -107,11 +135,11 @@ def cancelled(event: ev.RunCompleted | ev.RunFailed) -> ev.RunCancelled:
             return ev.RunCancelled(error=UNSET if plain else event.error, unread=event.unread)
 
 
-def check_end(event: ev.RunCompleted | ev.RunFailed, blob: bytes, rest: Rest | None, workflow: Workflow) -> None:
+def check_end(event: ev.RunCompleted | ev.RunFailed, blob: bytes, rest: Rest | None, result: Codec) -> None:
     """Compare a recorded end with the code's own. Raises Mismatch."""
     if not isinstance(rest, Finished):
         raise Mismatch("the end", shown(event), "more: the function has not returned")
-    own = end(rest.outcome, rest.unread, workflow, Limits())
+    own = end(rest.outcome, rest.unread, result, Limits())
     match event, own:
         case ev.RunCompleted(), ev.RunCompleted():
             same = _raw(event.result, blob) == _raw(own.result, b"")

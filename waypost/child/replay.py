@@ -12,6 +12,7 @@ from waypost.authoring.requests import (
     AwaitDecision,
     AwaitMail,
     AwaitSignal,
+    CallChild,
     CallStep,
     Quit,
     Request,
@@ -76,19 +77,20 @@ class Orphan(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A timer or wait is recorded as open."""
+    """A timer, a wait or a child run is recorded as open; ``child``: which run that is."""
 
     request: Request
+    child: str = ""
 
 
 class Unwanted(msgspec.Struct, frozen=True):
-    """A timer or wait that the code gave up; the host hasn't been told."""
+    """A timer, wait or child run that the code gave up; the host hasn't been told."""
 
     request: Request
 
 
 class Leaving(msgspec.Struct, frozen=True):
-    """A timer or wait that the code gave up; the host has been told. An answer may cross that message."""
+    """A timer, wait or child run that the code gave up; the host has been told. An answer may cross that message."""
 
     request: Request
 
@@ -109,13 +111,16 @@ Next: TypeAlias = tuple[State, Request | None]
 
 
 def given_up(state: State) -> State:  # noqa: PLR0911 - one arm per state
-    """The state after the code stopped waiting. A step goes on and a mail is sent: only waiting can be called off."""
+    """The state after the code stopped waiting. A step goes on and a mail is sent: only waiting can be called off.
+
+    So can a child run, once it is there: of one that is asked for nobody knows yet whether it will be.
+    """
     match state:
         case Wanted(request, attempt):
             return Skipped(request) if attempt == 1 else Closed()
         case Proposed(CallStep() as request, attempt):
             return Orphan(request, attempt)
-        case Proposed(Send() | Quit() as request):
+        case Proposed(Send() | Quit() | CallChild() as request):
             return Skipped(request)
         case Proposed(request):
             return Unwanted(request)
@@ -181,6 +186,10 @@ def _opened(  # noqa: PLR0911 - one arm per kind of request
             return (Pending(request), None) if event.who == request.who else None
         case Send(), ev.MailQueued() | ev.MailFailed():
             return Closed(), request
+        case CallChild(spec, _, digest), ev.ChildSpawned(workflow=name, arguments=arguments, child=child):
+            return (Pending(request, child), None) if (name, arguments) == (spec.name, digest) else None
+        case CallChild(spec), ev.ChildRefused(workflow=name):
+            return (Closed(), request) if name == spec.name else None
         case _:
             return None
 
@@ -220,6 +229,8 @@ def _waited(request: Request, event: ev.AnyEvent) -> Next | None:
             return Closed(), request
         case ev.SignalReceived() if isinstance(request, AwaitMail | AwaitDecision | AwaitSignal):
             return Closed(), request
+        case ev.ChildCompleted() if isinstance(request, CallChild):
+            return Closed(), request
         case _:
             return None
 
@@ -228,6 +239,10 @@ def _left(before: State, request: Request, event: ev.AnyEvent) -> Next | None:
     """Of a wait that the code gave up. An answer counts all the same: a mail must not be lost."""
     match event:
         case ev.TimerCancelled() | ev.SignalAwaitAbandoned():
+            return Closed(), None
+        case ev.ChildCancelRequested():
+            return Leaving(request), None  # its end is still to come, and leads nowhere
+        case ev.ChildCompleted() if isinstance(request, CallChild):
             return Closed(), None
         case ev.TimerSet() | ev.SignalAwaited():
             return None if _opened(request, 1, event) is None else (before, None)
@@ -255,6 +270,10 @@ def shown(event: ev.AnyEvent) -> str:  # noqa: PLR0911 - one arm per kind of eve
             return "cancel()"
         case ev.MailQueued():
             return f"send(to={', '.join(event.to)})"
+        case ev.ChildSpawned():
+            return f"child {event.workflow} (arguments {event.arguments[:12]})"
+        case ev.ChildRefused():
+            return f"child {event.workflow}, refused"
         case _:
             return ev.kind(event)
 
@@ -266,5 +285,7 @@ def asked(state: State | None) -> str:
             return ""
         case Wanted(CallStep() as request, attempt) | Proposed(CallStep() as request, attempt):
             return f"step {request.spec.name} (attempt {attempt}, arguments {request.digest[:12]})"
+        case Wanted(CallChild() as request) | Proposed(CallChild() as request):
+            return f"child {request.spec.name} (arguments {request.digest[:12]})"
         case _:
             return describe(state.request)

@@ -8,25 +8,20 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from queue import Empty
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
-from msgspec import UNSET
 
 from ipc.messages import (
     AppendRequest,
     AppendResponse,
-    Attached,
     BlobChunk,
     BlobGet,
-    BlobPut,
     BlobStored,
-    CancelRequest,
     CancelResult,
     CredentialsUpdated,
     EventsCommitted,
     GrantsUpdated,
-    OutboundMessage,
     OutboundResult,
     PauseRequest,
     PauseResult,
@@ -38,13 +33,15 @@ from ipc.messages import (
     RunStart,
     Shutdown,
     SourcesUpdated,
+    SpawnResult,
     ToChild,
 )
-from waypost.authoring.requests import Send
 from waypost.authoring.workflow import Workflow
 from waypost.child import effects as fx
+from waypost.child.asking import asked, puts
 from waypost.child.bodies import Bodies
 from waypost.child.drive import Drive, MakeProgram
+from waypost.child.entry import Entry
 from waypost.child.errors import HostBroke
 from waypost.child.keeping import Keeping
 from waypost.child.mailbox import (
@@ -185,6 +182,8 @@ class Runtime:
                 self._grow(message)
             case AppendResponse() | BlobChunk() | BlobStored() | OutboundResult() | PauseResult() | CancelResult():
                 self._wire.answered(message)
+            case SpawnResult():
+                self._wire.answered(message)
             case Shutdown():
                 return Leaving(0, "")
             case _:
@@ -204,7 +203,7 @@ class Runtime:
             repository=start.repository,
             workflow=self._workflow,
             limits=self._limits,
-            program=self._program_maker(run, self._workflow),
+            program=self._program_maker(run),
         )
 
     def _grow(self, message: RunLog | RunLive | EventsCommitted) -> None:
@@ -224,15 +223,15 @@ class Runtime:
         drive = self._touched[run] = self._drives[run]
         return drive
 
-    def _program_maker(self, run: RunId, workflow: Workflow) -> MakeProgram:
-        def make(body: Callable[[], Any], on_turn: Callable[[Turn], None]) -> Program:
-            if workflow.asynchronous:
+    def _program_maker(self, run: RunId) -> MakeProgram:
+        def make(entry: Entry, on_turn: Callable[[Turn], None]) -> Program:
+            if entry.asynchronous:
                 from waypost.child.loop import WorkflowLoop  # asyncio costs a child that only waits
 
-                return WorkflowLoop.create(body, on_turn)
+                return WorkflowLoop.create(entry, on_turn)
             from waypost.child.thread_run import ThreadRun
 
-            return ThreadRun(f"waypost-{run}", body, lambda turn: self._mailbox.put(TurnEnded(run, turn)))
+            return ThreadRun(f"waypost-{run}", entry, lambda turn: self._mailbox.put(TurnEnded(run, turn)))
 
         return make
 
@@ -241,9 +240,9 @@ class Runtime:
     def _declined(self, drive: Drive, effect: fx.Effect) -> bool:
         """Whether it would take a secret along; then the host isn't asked, and the run is told so in its turn."""
         match effect:
-            case fx.Ask(call, mail) if held := self._vault.held_by(mail):
+            case fx.Ask(call, request) if held := self._vault.held_by(request):
                 why = f"it holds the secret {held}"
-                self._mailbox.put(Declined(drive.run, lambda: drive.mailed(call, why)))
+                self._mailbox.put(Declined(drive.run, lambda: drive.answered(call, request, why)))
             case fx.Keep(sha256, raw) if held := self._vault.held_in(raw):
                 why = f"it holds the secret {held}"
                 self._mailbox.put(Declined(drive.run, lambda: drive.kept(sha256, why)))
@@ -254,15 +253,17 @@ class Runtime:
                 return False
         return True
 
-    def _perform(self, drive: Drive, effect: fx.Effect) -> None:  # noqa: C901, PLR0912 - one arm per kind of effect
+    def _perform(self, drive: Drive, effect: fx.Effect) -> None:  # noqa: C901 - one arm per kind of effect
         run = drive.run
         match effect:
             case fx.Append(events):
                 for part in _parts(events):
                     self._append(drive, part)
-            case fx.Ask(call, mail):
+            case fx.Ask(call, request):
                 self._ask(
-                    drive, lambda id_: (_outbound(id_, run, call, mail),), _told(lambda why: drive.mailed(call, why))
+                    drive,
+                    lambda id_: (asked(id_, run, effect, self._vault),),
+                    _told(lambda why: drive.answered(call, request, why)),
                 )
             case fx.Fetch(sha256):
                 self._ask(
@@ -276,18 +277,11 @@ class Runtime:
                 self._bodies.start(run, effect)
             case fx.CallOff(call):
                 self._bodies.call_off(run, call)
-            case fx.AskToQuit(call, reason):
-                reason = self._vault.hidden(reason)
-                self._ask(
-                    drive,
-                    lambda id_: (CancelRequest(id=id_, run=run, call=call, reason=reason),),
-                    _told(lambda why: drive.quitting(call, why)),
-                )
-            case fx.Pause(detail):
+            case fx.Pause(detail, code):
                 detail = self._vault.hidden(detail)[:TEXT]
                 self._ask(
                     drive,
-                    lambda id_: (PauseRequest(id=id_, run=run, code="code-changed", detail=detail),),
+                    lambda id_: (PauseRequest(id=id_, run=run, code=code, detail=detail),),
                     lambda _: None,
                 )
             case fx.Starve():
@@ -315,7 +309,7 @@ class Runtime:
                 self._keeping.let_go(drive.run, (sha256,))
             drive.kept(sha256, why)
 
-        self._ask(drive, lambda id_: tuple(_puts(id_, drive.run, sha256, raw, self._limits.chunk)), _told(told))
+        self._ask(drive, lambda id_: tuple(puts(id_, drive.run, sha256, raw, self._limits.chunk)), _told(told))
 
     def _append(self, drive: Drive, events: tuple[ev.AnyEvent, ...]) -> None:
         events = tuple(map(self._vault.clean, events))
@@ -361,27 +355,6 @@ def _parts(events: tuple[ev.AnyEvent, ...]) -> Iterator[tuple[ev.AnyEvent, ...]]
     yield tuple(part)
 
 
-def _outbound(id_: int, run: RunId, call: str, mail: Send) -> OutboundMessage:
-    return OutboundMessage(
-        id=id_,
-        run=run,
-        call=call,
-        to=mail.to,
-        subject=mail.subject,
-        text=mail.text,
-        reply_to_mail=UNSET if mail.reply_to is None else mail.reply_to,
-        attachments=tuple(
-            Attached(name=part.name, content_type=part.content_type, content=part.content) for part in mail.attachments
-        ),
-    )
-
-
-def _puts(id_: int, run: RunId, sha256: str, raw: bytes, chunk: int) -> Iterator[BlobPut]:
-    for offset in range(0, len(raw), chunk):
-        data = raw[offset : offset + chunk]
-        yield BlobPut(id=id_, run=run, sha256=sha256, offset=offset, data=data, last=offset + chunk >= len(raw))
-
-
 def _blob(answer: Answer) -> bytes:
     if isinstance(answer, bytes):
         return answer
@@ -392,7 +365,7 @@ def _told(heard: Callable[[str | None], None]) -> Callable[[Answer], None]:
     """For requests that are taken or refused."""
 
     def take(answer: Answer) -> None:
-        if not isinstance(answer, BlobStored | OutboundResult | CancelResult):
+        if not isinstance(answer, BlobStored | OutboundResult | CancelResult | SpawnResult):
             raise HostBroke(f"a request was answered by {type(answer).__name__}")
         heard(optional(answer.refused))
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from ipc.deliveries import CredentialsUpdated, Source, SourcesUpdated
 from ipc.masking import NOTHING
 from waypost.authoring.errors import SecretRefused
-from waypost.authoring.requests import Send
+from waypost.authoring.requests import CallChild, Quit, Send
 from waypost.child.faults import of_run
 from waypost.model.errors import Invalid
 from waypost.model.events import AnyEvent, Fault, RunCancelled, RunCompleted, RunFailed, proposed
@@ -81,8 +81,17 @@ class Vault:
         if found:
             raise ValueNotStorable("$", _KEPT.format(found))
 
-    def held_by(self, mail: Send) -> str:
-        """The handle of a secret that a mail has in it; empty where it has none."""
+    def held_by(self, request: Send | CallChild | Quit) -> str:
+        """The handle of a secret that a mail, or a child's arguments, have in them; empty where they have none."""
+        match request:
+            case Send():
+                return self._held_by_mail(request)
+            case CallChild(input=raw):
+                return self.held_in(raw)
+            case Quit():
+                return ""  # its reason goes out without them
+
+    def _held_by_mail(self, mail: Send) -> str:
         parts = mail.attachments
         named = (text for part in parts for text in (part.name, part.content_type))
         texts = (text.encode("utf-8", "surrogatepass") for text in (mail.subject, mail.text, *mail.to, *named))

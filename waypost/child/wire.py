@@ -23,6 +23,7 @@ from ipc.messages import (
     Message,
     OutboundResult,
     PauseResult,
+    SpawnResult,
     single,
 )
 from waypost.child.errors import HostBroke
@@ -32,7 +33,7 @@ from waypost.child.sending import send
 WINDOW = 200
 READ = 256 * 1024
 
-Said: TypeAlias = AppendResponse | BlobStored | OutboundResult | PauseResult | CancelResult
+Said: TypeAlias = AppendResponse | BlobStored | OutboundResult | PauseResult | CancelResult | SpawnResult
 Answer: TypeAlias = Said | bytes
 """Bytes: the whole of a blob."""
 Make: TypeAlias = Callable[[int], tuple[Message, ...]]

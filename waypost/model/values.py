@@ -79,9 +79,12 @@ class Codec:
                 where, f"{foreign.__name__} can't be read back from JSON; make it a dataclass or a msgspec.Struct"
             )
 
-    def store(self, value: object, *, limit: int = DEFAULT.value) -> Stored:
-        """Take a value to JSON and back. Raises ValueNotStorable when it would change, or is over ``limit`` bytes."""
-        raw = _encode(value, limit)
+    def store(self, value: object, *, limit: int = DEFAULT.value, ordered: bool = False) -> Stored:
+        """Take a value to JSON and back. Raises ValueNotStorable when it would change, or is over ``limit`` bytes.
+
+        ``ordered``: the same bytes in every process, also of a set.
+        """
+        raw = _encode(value, limit, ordered=ordered)
         try:
             back = self._decoder.decode(raw)
         except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as bad:
@@ -103,10 +106,14 @@ class Codec:
 
 def returned_by(function: Callable[..., object]) -> Codec:
     """The codec of a function's return annotation; without one, of plain JSON. Raises ValueNotStorable."""
-    where = f"{function.__qualname__}() -> …"
+    return annotated(function, "return", where=f"{function.__qualname__}() -> …")
+
+
+def annotated(function: Callable[..., object], name: str, *, where: str) -> Codec:
+    """The codec of a parameter's annotation, or of what is returned. Raises ValueNotStorable, which says ``where``."""
 
     class Only:  # the other annotations may name what exists for the type checker alone
-        __annotations__ = {"return": getattr(function, "__annotations__", {}).get("return", Any)}
+        __annotations__ = {name: getattr(function, "__annotations__", {}).get(name, Any)}
 
     carrier = Only()
     try:
@@ -115,7 +122,7 @@ def returned_by(function: Callable[..., object]) -> Codec:
         raise ValueNotStorable(
             where, f"its annotation can't be resolved ({bad}); name a type that exists at run time, at module level"
         ) from None
-    return Codec(hints["return"], where=where)
+    return Codec(hints[name], where=where)
 
 
 def digest(value: object) -> str:
@@ -126,8 +133,9 @@ def digest(value: object) -> str:
     try:
         if not _flat(value):
             _check(value, set())
-            value = msgspec.to_builtins(value, str_keys=True, order="deterministic")
-        raw = msgspec.json.encode(value, order="deterministic")
+            raw = _ordered(value)
+        else:
+            raw = msgspec.json.encode(value, order="deterministic")
     except _Refusal as refusal:
         raise ValueNotStorable(refusal.path(), refusal.why) from None
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as bad:
@@ -160,11 +168,15 @@ def _flat(value: object) -> bool:
     )
 
 
-def _encode(value: object, limit: int) -> bytes:
+def _ordered(value: object) -> bytes:
+    # By way of builtins: the encoder itself refuses dicts with int keys where it is to put them in order.
+    return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, order="deterministic"), order="deterministic")
+
+
+def _encode(value: object, limit: int, *, ordered: bool = False) -> bytes:
     try:
         _check(value, set(), limit)
-        # Not order="deterministic": that refuses dicts with int keys, which come back well where annotated.
-        raw = msgspec.json.encode(value)
+        raw = _ordered(value) if ordered else msgspec.json.encode(value)
     except _Refusal as refusal:
         raise ValueNotStorable(refusal.path(), refusal.why) from None
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as bad:
@@ -224,8 +236,7 @@ def _same(mine: object, back: object) -> None:
         if isinstance(mine, int) and not isinstance(mine, bool) and isinstance(back, float) and mine == back:
             return  # `-> float` that returned 3: the workflow gets 3.0, always
         raise _Refusal(
-            f"is a {type(mine).__name__} and would come back as a {type(back).__name__}; "
-            "say so in the step's return annotation"
+            f"is a {type(mine).__name__} and would come back as a {type(back).__name__}; say so in the annotation"
         )
     if isinstance(mine, Mapping) and isinstance(back, Mapping):
         _same_keys(mine, back)

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from waypost.child import effects as fx
-from waypost.child.drive import Drive, Phase
+from waypost.child.drive import Drive
+from waypost.child.entry import Entry
 from waypost.child.load import load, place_of
 from waypost.child.loop import WorkflowLoop
+from waypost.child.phase import Phase
 from waypost.child.program import Program, Turn
 from waypost.child.thread_run import ThreadRun
 from waypost.model import events as ev
@@ -65,8 +66,8 @@ def replay(folder: Path) -> None:
     turns: SimpleQueue[Turn] = SimpleQueue()
     workflow = load(place_of(flow(folder))).workflow
 
-    def program(body: Callable[[], Any], on_turn: Callable[[Turn], None]) -> Program:
-        return WorkflowLoop.create(body, on_turn) if workflow.asynchronous else ThreadRun("replay", body, turns.put)
+    def program(entry: Entry, on_turn: Callable[[Turn], None]) -> Program:
+        return WorkflowLoop.create(entry, on_turn) if entry.asynchronous else ThreadRun("replay", entry, turns.put)
 
     drive = Drive(RUN, last_seq=len(events), repository=REPOSITORY, workflow=workflow, limits=DEFAULT, program=program)
     drive.page(events)

@@ -8,12 +8,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from waypost.model import events as ev
+from waypost.model.child_events import ChildOutcome, Parent
 from waypost.model.grants import NONE_GRANTED, encode_snapshot
-from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ids import CallId, Generation, RunId, run_id
 from waypost.model.ledger import waiting_for
+from waypost.model.limits import DEFAULT
 from waypost.model.mail import parse
 from waypost.model.run import Absent, Ended, Ledger, Run, evolve, ledger
 from waypost.model.times import stamp
@@ -36,6 +38,8 @@ class MemoryLog:
         self.now = BEGAN
         self.stored: list[tuple[ev.AnyEvent, bytes]] = []
         self.blobs: dict[str, bytes] = {}
+        self.inputs: dict[CallId, bytes] = {}
+        """The arguments of child runs that were started, as JSON."""
         self.state: Run = Absent()
         self._prev = ev.genesis(repository, run, GRANTS)
 
@@ -86,8 +90,10 @@ class MemoryLog:
 
     # --- what a host writes ----------------------------------------------------------------------------------------
 
-    def start(self, mail: bytes, *, definition: str = "0" * 64, code: str = "0" * 64) -> tuple[bytes, ...]:
-        """A mail is taken up and the run begins."""
+    def start(
+        self, mail: bytes, *, definition: str = "0" * 64, code: str = "0" * 64, parent: Parent | None = None
+    ) -> tuple[bytes, ...]:
+        """A mail is taken up and the run begins; ``parent``: as a child of that run."""
         return self.append(
             [
                 ev.RunStarted(
@@ -99,6 +105,7 @@ class MemoryLog:
                     generation=Generation(1),
                     grants=self.grants,
                     origin=hashlib.sha256(b"origin").hexdigest(),
+                    parent=UNSET if parent is None else parent,
                 )
             ]
         )
@@ -149,6 +156,54 @@ class MemoryLog:
                     to=tuple(to),
                     ordinal=ordinal,
                     sha256=hashlib.sha256(message_id.encode()).hexdigest(),
+                )
+            ]
+        )
+
+    def spawn(self, call: CallId, workflow: str, raw: bytes, *, seen: int = 0) -> tuple[bytes, ...]:
+        """A child run is started; what it does is the test's to say."""
+        self.inputs[call] = raw
+        ordinal = len(self.stored) + 100
+        return self.append(
+            [
+                ev.ChildSpawned(
+                    call=call,
+                    child=run_id(ordinal, hashlib.sha256(call.encode()).digest()[:8]),
+                    workflow=workflow,
+                    arguments=hashlib.sha256(raw).hexdigest(),
+                    seen=seen,
+                )
+            ]
+        )
+
+    def refuse_child(self, call: CallId, workflow: str, reason: str) -> tuple[bytes, ...]:
+        """A child run may not be started."""
+        return self.append([ev.ChildRefused(call=call, workflow=workflow, reason=reason)])
+
+    def child_ended(
+        self,
+        call: CallId | None = None,
+        *,
+        result: bytes | None = None,
+        error: ev.Fault | None = None,
+        outcome: ChildOutcome | None = None,
+    ) -> tuple[bytes, ...]:
+        """A child run has ended: the oldest, or that of a call; with this JSON, or without a result."""
+        call = call or next(iter(self.ledger.children))
+        made: ev.Value | UnsetType = UNSET
+        if result is not None:
+            sha256 = hashlib.sha256(result).hexdigest()
+            large = len(result) > DEFAULT.inline
+            if large:
+                self.blobs[sha256] = result
+            made = ev.Value(blob=sha256) if large else ev.Value(inline=msgspec.Raw(result))
+        return self.append(
+            [
+                ev.ChildCompleted(
+                    call=call,
+                    outcome=outcome or ("completed" if result is not None else "failed"),
+                    result=made,
+                    error=UNSET if error is None else error,
                 )
             ]
         )

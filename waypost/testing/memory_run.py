@@ -13,12 +13,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from waypost.authoring.requests import CallChild, Quit, Send
 from waypost.authoring.scope import InStep, enter
 from waypost.authoring.workflow import Workflow
 from waypost.child import effects as fx
 from waypost.child import faults
-from waypost.child.drive import Drive, Phase
+from waypost.child.drive import Drive
+from waypost.child.entry import Entry
 from waypost.child.loop import WorkflowLoop
+from waypost.child.phase import Phase
 from waypost.child.program import Program, Turn
 from waypost.model import events as ev
 from waypost.model.ids import CallId
@@ -26,6 +29,8 @@ from waypost.model.limits import DEFAULT
 from waypost.model.run import Illegal
 from waypost.testing.memory_log import MemoryLog
 
+Kin = Callable[[bytes], bytes | ev.Fault]
+"""What a child run comes to, from its arguments as JSON: its result as JSON, or how it fails."""
 TIMER_FIRST = 0.3
 LIMITS = replace(DEFAULT, retry_first=0.02)
 
@@ -34,7 +39,7 @@ class MemoryRun:
     """One child's view of a run.
 
     ``done`` lists (step, attempt, key) of every body that ran, over all children; ``chance`` decides which of several
-    bodies ends first.
+    bodies ends first, or child runs where ``kin`` says what these come to.
     """
 
     def __init__(
@@ -44,6 +49,7 @@ class MemoryRun:
         *,
         done: list[tuple[str, int, str]] | None = None,
         chance: random.Random | None = None,
+        kin: Kin | None = None,
     ) -> None:
         self.workflow = workflow
         self.log = log
@@ -54,6 +60,7 @@ class MemoryRun:
         self._effects: deque[fx.Effect] = deque()
         self._bodies: list[fx.Body] = []
         self._chance = chance
+        self._kin = kin
         self.drive = Drive(
             log.run,
             last_seq=len(log.stored),
@@ -67,8 +74,8 @@ class MemoryRun:
         self.settle()
         self.drive.live()
 
-    def _program(self, body: Callable[[], Any], on_turn: Callable[[Turn], None]) -> Program:
-        return WorkflowLoop.create(body, on_turn)
+    def _program(self, entry: Entry, on_turn: Callable[[Turn], None]) -> Program:
+        return WorkflowLoop.create(entry, on_turn)
 
     def settle(self, *, events: int | None = None) -> bool:
         """Perform effects until none is left, or the log has so many events (then False: killed there)."""
@@ -79,7 +86,7 @@ class MemoryRun:
                 return False
             if self._effects:
                 self._perform(self._effects.popleft())
-            elif self._bodies and not self.log.ended:
+            elif not self.log.ended and (self._bodies or self._children):
                 self._some_body_ends()
             else:
                 return True
@@ -98,9 +105,9 @@ class MemoryRun:
         match effect:
             case fx.Append(events):
                 self._append(events)
-            case fx.Ask(call, mail):
-                self.log.queue_mail(call, mail.to)
-                self.drive.mailed(call, None)
+            case fx.Ask(call, request):
+                self._ask(effect)
+                self.drive.answered(call, request, None)
             case fx.Fetch(sha256):
                 self.drive.fetched(sha256, self.log.blobs[sha256])
             case fx.Keep(sha256, raw):
@@ -108,17 +115,24 @@ class MemoryRun:
                 self.drive.kept(sha256, None)
             case fx.Body():
                 self._bodies.append(effect)
-            case fx.Pause(detail):
+            case fx.Pause(detail, code):
                 self.pauses.append(detail)
-                self.log.append([ev.RunPaused(code="code-changed", detail=detail)])
+                paused: Any = code  # one of the event's own
+                self.log.append([ev.RunPaused(code=paused, detail=detail)])
             case fx.CallOff(call):
                 self.called_off.append(call)
                 self._bodies = [body for body in self._bodies if body.step.call != call or self._stopped(body)]
-            case fx.AskToQuit(call, reason):
-                self.log.append([ev.CancelRequested(origin="self", reason=reason, call=call)])
-                self.drive.quitting(call, None)
             case fx.Credit() | fx.Leave() | fx.Starve():
                 pass
+
+    def _ask(self, ask: fx.Ask) -> None:
+        match ask.request:
+            case Send(to=to):
+                self.log.queue_mail(ask.call, to)
+            case Quit(reason):
+                self.log.append([ev.CancelRequested(origin="self", reason=reason, call=ask.call)])
+            case CallChild(spec, raw):
+                self.log.spawn(ask.call, spec.name, raw, seen=ask.seen)
 
     def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
         try:
@@ -137,12 +151,32 @@ class MemoryRun:
         self.drive.body_ended(body.step, fx.Errored(faults.of_step(error, spec), answer=False))
         return False
 
+    @property
+    def _children(self) -> tuple[CallId, ...]:
+        return () if self._kin is None else tuple(self.log.ledger.children)
+
     def _some_body_ends(self) -> None:
-        """The oldest; with ``chance`` any, or a timer is quicker than all of them."""
+        """The oldest body; with ``chance`` any, or any child run, or a timer is quicker than all of them."""
         if self._chance is not None and self.log.ledger.timers and self._chance.random() < TIMER_FIRST:
             self.log.fire()
             return
-        self._body(self._bodies.pop(self._chance.randrange(len(self._bodies)) if self._chance is not None else 0))
+        children = self._children
+        which = 0 if self._chance is None else self._chance.randrange(len(self._bodies) + len(children))
+        if which < len(self._bodies):
+            self._body(self._bodies.pop(which))
+        else:
+            self._child_ends(children[which - len(self._bodies)])
+
+    def _child_ends(self, call: CallId) -> None:
+        assert self._kin is not None
+        if self.log.ledger.children[call].cancelling:
+            self.log.child_ended(call, outcome="cancelled", error=ev.Fault(type="RunCancelled", message="let go"))
+            return
+        came = self._kin(self.log.inputs[call])
+        if isinstance(came, bytes):
+            self.log.child_ended(call, result=came)
+        else:
+            self.log.child_ended(call, error=came)
 
     def _body(self, body: fx.Body) -> None:
         request = body.step.request

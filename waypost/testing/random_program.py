@@ -12,8 +12,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
-from waypost.authoring.requests import CallStep, StepSpec
+import msgspec
+
+from waypost.authoring.errors import ChildFailed
+from waypost.authoring.requests import CallChild, CallStep, ChildSpec, StepSpec
 from waypost.authoring.scope import current
+from waypost.model.events import Fault
 from waypost.model.values import Codec
 
 
@@ -26,15 +30,29 @@ SPEC = StepSpec(name="work", function=mix, asynchronous=False, codec=Codec(int))
 """The one step: its value follows from its arguments."""
 
 
+CHILD = ChildSpec(name="kin", function=mix, asynchronous=True, codec=Codec(int), parameters={"tag": Codec(str)})
+"""The one child: its value follows from its arguments, too."""
+
+
+def kin(raw: bytes) -> bytes | Fault:
+    """What a child run comes to; one in eleven fails."""
+    value = mix(msgspec.json.decode(raw)["tag"])
+    return Fault(type="ValueError", message=f"{value}") if value % 11 == 0 else b"%d" % value
+
+
 class StepWentWrong(Exception):
-    """What one step in eleven leads to."""
+    """What one step in eleven leads to, and a child that failed."""
 
 
 class RandomProgram:
-    """A workflow made of blocks, each of which waits in its own way; shared state makes every order visible."""
+    """A workflow made of blocks, each of which waits in its own way; shared state makes every order visible.
 
-    def __init__(self, seed: int) -> None:
+    ``children``: half of its steps are child runs.
+    """
+
+    def __init__(self, seed: int, *, children: bool = False) -> None:
         self.seed = seed
+        self.children = children
         self.shared: list[int] = []
         self.blocks: tuple[Callable[[list[int], Callable[[int], Awaitable[int]]], Awaitable[int]], ...] = (
             self.gather,
@@ -70,12 +88,22 @@ class RandomProgram:
             raise StepWentWrong(value)
         return value
 
+    async def child(self, tag: str) -> int:
+        raw = msgspec.json.encode({"tag": f"{tag}/{len(self.shared)}/{mix(tuple(self.shared))}"})
+        engine: Any = current()
+        try:
+            value: int = await engine.perform(lambda ask: ask(CallChild(CHILD, raw, hashlib.sha256(raw).hexdigest())))
+        except ChildFailed as failed:
+            raise StepWentWrong(failed.reason) from None
+        return value
+
     async def leaf(self, seed: int) -> int:
         rng = random.Random(seed)
         acc = 0
         for i in range(rng.randint(1, 3)):
+            call = self.child if self.children and mix(seed, i) % 2 else self.step
             try:
-                acc = mix(acc, await self.step(f"s{seed % 97}.{i}"))
+                acc = mix(acc, await call(f"s{seed % 97}.{i}"))
             except StepWentWrong:
                 acc = mix(acc, "err")
         return acc

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, assert_never
+from typing import Any, Self, assert_never
 
 import msgspec
 
@@ -46,6 +46,8 @@ from ipc.messages import (
     RunLogCredit,
     RunStart,
     Shutdown,
+    SpawnRequest,
+    SpawnResult,
 )
 from ipc.parse import from_child, from_child_events
 from ipc.sealed import Direction
@@ -80,6 +82,8 @@ class ScriptedHost:
     ready: Ready | None = None
     progress: list[Progress] = field(default_factory=list)
     pauses: list[str] = field(default_factory=list)
+    spawned: list[SpawnRequest] = field(default_factory=list)
+    """Child runs that were asked for; how they end is the test's to say (``MemoryLog.child_ended``)."""
     recycles: list[str] = field(default_factory=list)
     """Why the child wants a successor."""
     output: bytearray = field(default_factory=bytearray)
@@ -283,12 +287,18 @@ class ScriptedHost:
                 self.send(OutboundResult(id=message.id))
             case PauseRequest():
                 self.pauses.append(message.detail)
-                self.commit(self.log.append([ev.RunPaused(code="code-changed", detail=message.detail)]))
+                paused: Any = message.code  # one of the event's own
+                self.commit(self.log.append([ev.RunPaused(code=paused, detail=message.detail)]))
                 self.send(PauseResult(id=message.id))
             case CancelRequest():
                 asked = ev.CancelRequested(origin="self", reason=message.reason, call=CallId(message.call))
                 self.commit(self.log.append([asked]))
                 self.send(CancelResult(id=message.id))
+            case SpawnRequest():
+                self.spawned.append(message)
+                call, raw = CallId(message.call), message.input
+                self.commit(self.log.spawn(call, message.workflow, raw, seen=message.seen))
+                self.send(SpawnResult(id=message.id))
             case _:
                 assert_never(message)
 
