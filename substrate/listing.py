@@ -14,6 +14,7 @@ from substrate.errors import Damaged
 from substrate.messages import RunLine
 from substrate.runlog import Rooted
 from waypost.model import run as fold
+from waypost.model.child_mail import spawner
 from waypost.model.ids import RunId, run_ordinal
 from waypost.model.queue import Entry
 from waypost.model.waiting import waiting_on
@@ -69,10 +70,12 @@ def told_line(tree: Rooted, run: RunId, card: Card | None, subject: Callable[[in
         changed=told.changed,
         seq=told.seq,
         subject=subject(told.arrival),
+        parent=told.parent,
     )
 
 
 def _waits(run: RunId, entry: Entry, subject: str) -> RunLine:
+    by = spawner(entry.id)
     return RunLine(
         run=run,
         state="queued",
@@ -81,6 +84,7 @@ def _waits(run: RunId, entry: Entry, subject: str) -> RunLine:
         seq=0,
         subject=subject,
         waiting=waiting_on(fold.Absent()),
+        parent=by.run if by else "",
     )
 
 

@@ -100,6 +100,8 @@ class RunRow(Answer, frozen=True, kw_only=True):
     seq: int
     subject: str = ""
     waiting: str = ""
+    parent: str = ""
+    """The run whose child it is; empty where it is nobody's."""
 
 
 class ApprovalShown(Answer, frozen=True, kw_only=True):

@@ -205,4 +205,5 @@ def _row(deployment: str, line: RunLine, stopped: str) -> RunRow:
         seq=line.seq,
         subject=printable(line.subject, _BRIEF),
         waiting="; ".join((*first, *own)) + more,
+        parent=line.parent,
     )
