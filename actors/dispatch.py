@@ -3,8 +3,9 @@
 import logging
 
 from actors.asking import AskingShell
-from actors.logic.dispatch import Open, State, Unopened, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_marks import Around, Marks, watch
+from actors.logic.dispatch_state import Open, State, Unopened
 from actors.logic.dispatch_turn import Desk
 from actors.messages import DeploymentSpec, DispatchMessage, Role
 from actors.starting import start_of

@@ -5,6 +5,7 @@ is folded into the cards that it concerns; then these are settled: what a card n
 from the message. A claim and its take-up are two requests, and a crash between them loses nothing, because
 BeginGeneration puts claims back.
 
+    dispatch_state     what is kept between two messages
     dispatch_card      one run: its state, its mails, its errand and its session
     dispatch_book      what a fact means for the cards
     dispatch_routing   which open wait takes a mail
@@ -20,9 +21,9 @@ BeginGeneration puts claims back.
     dispatch_turn      one message being worked on
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
 
 from actors.credentials import AskAgain, Assembled, NotAssembled
 from actors.draining import Close, Doze, Quiesce, Rested, StillExecuting
@@ -48,71 +49,25 @@ from actors.logic.dispatch_card import (
     Asked,
     Away,
     Broken,
-    Card,
-    Child,
     Counting,
     Free,
-    Grace,
     Later,
     NoChild,
     Postponed,
     Takes,
-    Trial,
     Uncounted,
     Up,
     Waning,
 )
-from actors.logic.dispatch_reading import NOTHING, Reading
-from actors.logic.dispatch_turn import Desk, Turn
-from actors.logic.ordinals import NONE, Ordinals
+from actors.logic.dispatch_reading import NOTHING
+from actors.logic.dispatch_state import Open, State, Unopened, kept, turn_of
+from actors.logic.ordinals import NONE
 from actors.messages import DispatchMessage, GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import Committed, Durable, Outcome, Snapshot
 from waypost.acting import Next
 from waypost.model.ids import RunId
 from waypost.model.times import Now
-
-
-@dataclass(frozen=True, slots=True)
-class Unopened:
-    """The repository's present isn't known yet."""
-
-    desk: Desk
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
-    """Everything that waits: a card for each run that is driven, and for each run that has mail queued."""
-
-    desk: Desk
-    repository: str
-    position: int
-    child: Child
-    cards: Mapping[RunId, Card]
-    homes: Mapping[int, RunId]
-    """The run of each unconsumed mail, by arrival."""
-    barrier: Barrier
-    reading: Reading = NOTHING
-    resting: Ordinals = NONE
-    """Runs without a card that the child follows: parked, sent to their end, with no mail."""
-    fresh: Mapping[RunId, int]
-    """Runs whose RunStarted or RunResumed isn't durable yet, and the position that must be."""
-    owed: Mapping[RunId, int] = field(default_factory=dict)
-    """Runs with an answer whose facts are still on the way, and up to which position."""
-    counter: int = 0
-    asked: Mapping[int, tuple[RunId, ...]] = field(default_factory=dict)
-    """The runs of requests under way, by correlation."""
-    suspects: tuple[RunId, ...] = ()
-    trial: Trial | None = None
-    ahead: RunId | None = None
-    alarm: int | None = None
-    patience: int | None = None
-    graces: Mapping[RunId, Grace] = field(default_factory=dict)
-    """The runs that are being cancelled, and how long each has."""
-    grace: tuple[int, float] | None = None
-
-
-State: TypeAlias = Unopened | Open
 
 
 def advance(state: State, message: DispatchMessage, now: Now) -> Next[State]:
@@ -172,25 +127,7 @@ class _Work:
         self._book = Book(state.cards, state.homes, state.resting)
         self._cards = self._book.cards
         self._owed = dict(state.owed)
-        self._turn = Turn(
-            desk=state.desk,
-            now=now,
-            child=state.child,
-            repository=state.repository,
-            position=state.position,
-            counter=state.counter,
-            asked=dict(state.asked),
-            fresh=dict(state.fresh),
-            suspects=dict.fromkeys(state.suspects),
-            trial=state.trial,
-            ahead=state.ahead,
-            alarm=state.alarm,
-            patience=state.patience,
-            graces=dict(state.graces),
-            grace=state.grace,
-            barrier=state.barrier,
-            reading=state.reading,
-        )
+        self._turn = turn_of(state, now)
 
     def begin(self, snapshot: Snapshot) -> None:
         """What was under way when there was no dispatch."""
@@ -235,28 +172,7 @@ class _Work:
         """The new state, frozen, and the effects."""
         turn = self._turn
         dispatch_draining.report(self._cards.values(), turn)
-        following = replace(
-            self._state,
-            position=turn.position,
-            child=turn.child,
-            cards=self._cards,
-            homes=self._book.homes,
-            resting=self._book.resting,
-            fresh=turn.fresh,
-            owed=self._owed,
-            counter=turn.counter,
-            asked=turn.asked,
-            suspects=tuple(turn.suspects),
-            trial=turn.trial,
-            ahead=turn.ahead,
-            alarm=turn.alarm,
-            patience=turn.patience,
-            graces=turn.graces,
-            grace=turn.grace,
-            barrier=turn.barrier,
-            reading=turn.reading,
-        )
-        return Next(following, tuple(turn.effects))
+        return Next(kept(self._state, turn, self._book, self._owed), tuple(turn.effects))
 
     def _committed(self, message: Committed) -> Iterable[RunId]:
         touched: dict[RunId, None] = {}
@@ -321,8 +237,8 @@ class _Work:
         child, turn = self._turn.child, self._turn
         match child:
             case Up(generation, ref) if generation == message.generation:
-                turn.child, turn.trial, turn.ahead, turn.patience = Waning(generation, ref), None, None, None
-                turn.suspects.clear()
+                turn.child = Waning(generation, ref)
+                turn.drop_suspects()
                 self._book.resting = NONE
                 self._settle(tuple(self._cards))
             case Broken(generation=generation) if generation == message.generation:
@@ -342,8 +258,8 @@ class _Work:
     def _leave(self) -> None:
         """No child any more. Requests about mail go on: their answers come, whichever generation there is."""
         turn = self._turn
-        turn.child, turn.trial, turn.ahead, turn.patience = NoChild(), None, None, None
-        turn.suspects.clear()
+        turn.child = NoChild()
+        turn.drop_suspects()
         dispatch_barrier.down(turn)
         self._book.resting = NONE
         for run, card in self._cards.items():
@@ -353,16 +269,16 @@ class _Work:
         turn = self._turn
         if dispatch_barrier.woken(message.token, turn):
             return tuple(self._cards)  # there may be no keeper to ask any more
-        if message.token == turn.patience:
-            turn.patience = None
+        if message.token == turn.suspects_wake:
+            turn.suspects_wake = None
             return ()
-        if turn.grace is not None and message.token == turn.grace[0]:
-            turn.grace = None
+        if turn.grace_wake is not None and message.token == turn.grace_wake[0]:
+            turn.grace_wake = None
             dispatch_grace.woken(self._cards, turn)
             return ()
-        if message.token != turn.alarm:
+        if message.token != turn.retry_wake:
             return ()
-        turn.alarm = None
+        turn.retry_wake = None
         if isinstance(turn.child, Uncounted):
             self._count(dispatch_exits.count(turn.child.tally, turn))
         waiting = [c for c in self._cards.values() if isinstance(c.errand, Later) or isinstance(c.session, Postponed)]

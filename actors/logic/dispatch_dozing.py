@@ -22,12 +22,12 @@ def settle(cards: Iterable[Card], message: Doze, turn: Turn) -> bool:
     if resting:
         assert isinstance(child, Up)
         turn.child = Waning(child.generation, child.ref, StillExecuting(child.generation, ()))
-        turn.trial = turn.ahead = turn.patience = None
+        turn.drop_suspects()
     return resting
 
 
 def _at_rest(cards: Iterable[Card], turn: Turn) -> bool:
-    waits = turn.asked or turn.graces or turn.suspects or turn.alarm is not None
+    waits = turn.asked or turn.graces or turn.suspects or turn.retry_wake is not None
     return not waits and all(_rests(card, kept_back=not dispatch_barrier.gives(turn)) for card in cards)
 
 

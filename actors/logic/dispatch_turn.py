@@ -61,13 +61,13 @@ class Turn:
     """The suspect that was resumed last."""
     ahead: RunId | None
     """A run that suspects wait for, as far as is known."""
-    alarm: int | None
+    retry_wake: int | None
     """Token of the wake-up that is under way, for what couldn't be written."""
-    patience: int | None
+    suspects_wake: int | None
     """Token of the wake-up that is under way, for the suspects."""
     graces: dict[RunId, Grace]
     """The runs that are being cancelled, and how long each has."""
-    grace: tuple[int, float] | None
+    grace_wake: tuple[int, float] | None
     """Token of the wake-up that is under way for those, and its time."""
     barrier: "Barrier"
     """What is granted, and whether the child holds it."""
@@ -114,24 +114,29 @@ class Turn:
 
     def retry_later(self) -> None:
         """See to it that there is a wake-up."""
-        if self.alarm is None:
+        if self.retry_wake is None:
             self.counter += 1
-            self.alarm = self.counter
-            self.effects.append(WakeAt(Woken(self.alarm), mono=self.now.mono + self.desk.limits.backoff_first))
+            self.retry_wake = self.counter
+            self.effects.append(WakeAt(Woken(self.retry_wake), mono=self.now.mono + self.desk.limits.backoff_first))
 
     def look_again(self, mono: float) -> None:
         """See to it that the suspects are looked at again by then, whatever comes."""
-        if self.patience is None:
+        if self.suspects_wake is None:
             self.counter += 1
-            self.patience = self.counter
-            self.effects.append(WakeAt(Woken(self.patience), mono=mono))
+            self.suspects_wake = self.counter
+            self.effects.append(WakeAt(Woken(self.suspects_wake), mono=mono))
 
     def wake_for_grace(self, mono: float) -> None:
         """See to it that the runs that are being cancelled are looked at by then."""
-        if self.grace is None or mono < self.grace[1]:
+        if self.grace_wake is None or mono < self.grace_wake[1]:
             self.counter += 1
-            self.grace = (self.counter, mono)
+            self.grace_wake = (self.counter, mono)
             self.effects.append(WakeAt(Woken(self.counter), mono=mono))
+
+    def drop_suspects(self) -> None:
+        """The child is given nothing more: nobody waits for a trial with it."""
+        self.trial = self.ahead = self.suspects_wake = None
+        self.suspects.clear()
 
     def admits(self, suspect: RunId) -> bool:
         """Whether this suspect may be resumed now; otherwise it is remembered for its turn."""

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.credentials import Assembled, NotAssembled
-from actors.logic.dispatch import Open
 from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, TurnedAway
+from actors.logic.dispatch_state import Open
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown
 from ipc.deliveries import CredentialsUpdated

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from actors.draining import Close, Quiesce, RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.exits import ExitCounted
-from actors.logic.dispatch import Open, State, Unopened, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_routing import accepting_wait
+from actors.logic.dispatch_state import Open, State, Unopened
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunLive, RunLogCredit, RunStart, ToChild

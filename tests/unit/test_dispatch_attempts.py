@@ -3,8 +3,8 @@
 import pytest
 
 from actors.exits import ExitCounted
-from actors.logic.dispatch import Open
 from actors.logic.dispatch_card import Counting, NoChild, Uncounted
+from actors.logic.dispatch_state import Open
 from actors.logic.dispatch_turn import PORTION
 from actors.messages import GenerationDown, GenerationUp
 from ipc.messages import RunStart

@@ -6,7 +6,6 @@ import pytest
 
 from actors.credentials import AskAgain, Assembled, Barred, NotAssembled
 from actors.draining import Doze
-from actors.logic.dispatch import Open
 from actors.logic.dispatch_barrier import (
     PATIENCE,
     UNANSWERED,
@@ -16,6 +15,7 @@ from actors.logic.dispatch_barrier import (
     Deferred,
     TurnedAway,
 )
+from actors.logic.dispatch_state import Open
 from actors.logic.dispatch_turn import Desk
 from actors.logic.supervisor_why import sentence
 from actors.messages import GenerationDown, Woken

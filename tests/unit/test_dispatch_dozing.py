@@ -3,8 +3,9 @@
 import pytest
 
 from actors.draining import Doze, Quiesce
-from actors.logic.dispatch import Open, Unopened, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Up, Waning
+from actors.logic.dispatch_state import Open, Unopened
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown
 from ipc.messages import RunStart

@@ -4,8 +4,9 @@ import pytest
 
 from actors.draining import Executing, Quiesce, StillExecuting
 from actors.errors import OutOfTurn
-from actors.logic.dispatch import Open, Unopened, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Waning
+from actors.logic.dispatch_state import Open, Unopened
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown, Woken
 from ipc.messages import EventsCommitted, RunLogCredit, RunStart

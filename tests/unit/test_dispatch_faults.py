@@ -5,7 +5,8 @@ from msgspec import structs
 
 from actors.credentials import AskAgain
 from actors.errors import LogUnreadable, OutOfTurn
-from actors.logic.dispatch import Unopened, advance
+from actors.logic.dispatch import advance
+from actors.logic.dispatch_state import Unopened
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLive, RunLog, RunLogCredit

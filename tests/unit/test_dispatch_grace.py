@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.logic.dispatch import Open
+from actors.logic.dispatch_state import Open
 from ipc.messages import EventsCommitted, RunStart
 from substrate.messages import Append, Cancel, Pause, Supervisor, Withheld
 from waypost.model import events as ev

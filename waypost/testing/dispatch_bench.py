@@ -12,8 +12,9 @@ from actors.credentials import Barred
 from actors.draining import RecycleRequested, Rested, StillExecuting
 from actors.effects import Ask, ToKeeper, ToSupervisor
 from actors.exits import ExitCounted
-from actors.logic.dispatch import Open, State, Unopened, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Broken, Up, Waning
+from actors.logic.dispatch_state import Open, State, Unopened
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunStart

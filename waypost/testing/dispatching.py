@@ -6,8 +6,9 @@ from typing import Any
 from msgspec import Raw
 
 from actors.draining import Doze, Quiesce
-from actors.logic.dispatch import Open, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Gone, Live, Opening
+from actors.logic.dispatch_state import Open
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import (
@@ -189,7 +190,7 @@ COMING: dict[str, Make] = {
     "GenerationUp, broken": _always(GenerationUp(Generation(3), CHILD, "SyntaxError")),
     "GenerationDown": _always(GenerationDown(Generation(9), unexpected=True)),
     "Durable": lambda state: Durable(state.position),
-    "Woken": lambda state: Woken(state.alarm or 0),
+    "Woken": lambda state: Woken(state.retry_wake or 0),
 }
 
 SESSION_MESSAGES: dict[str, Make] = {

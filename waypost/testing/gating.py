@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.credentials import Assembled, NotAssembled
-from actors.logic.dispatch import Open, advance
+from actors.logic.dispatch import advance
 from actors.logic.dispatch_barrier import Assembling, Deferred, TurnedAway
+from actors.logic.dispatch_state import Open
 from actors.logic.dispatch_turn import Desk
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.deliveries import CredentialsUpdated

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from actors.logic.dispatch import Open, advance
+from actors.logic.dispatch import advance
+from actors.logic.dispatch_state import Open
 from actors.messages import GenerationDown, GenerationUp, Woken
 from substrate.messages import Cancel, Done, Outcome, Refused, Withheld
 from waypost.acting import Next
@@ -61,7 +62,7 @@ GRACE_MESSAGES: dict[str, Make] = {
     "RunCancelled committed": committed(ev.RunCancelled()),
     "GenerationUp": lambda _state: GenerationUp(Generation(3), CHILD),
     "GenerationDown": lambda _state: GenerationDown(Generation(9), unexpected=True),
-    "the time is up": lambda state: NOTHING if state.grace is None else Woken(state.grace[0]),
+    "the time is up": lambda state: NOTHING if state.grace_wake is None else Woken(state.grace_wake[0]),
     "its end is recorded": _answered(Done(0)),
     "its end is refused": _answered(Refused("terminal", ".")),
     "its end is withheld": _answered(Withheld(".")),
