@@ -22,6 +22,8 @@ LONG = 500
 
 def sentence_of(situation: Situation) -> Sentence:
     """The sentence of a deployment."""
+    if situation.stopped:
+        return _stopped(situation)
     if situation.hosted and situation.why is not None:
         return situation.why
     if situation.hosted:
@@ -61,6 +63,19 @@ def sentence_of(situation: Situation) -> Sentence:
             what = "a host, as no host runs it"
             then = "it goes on where it was; mail that is sent meanwhile is kept, and taken in then"
     return Sentence(waits_for=what, then=then, since=situation.since, command=run, needed=True)
+
+
+def _stopped(situation: Situation) -> Sentence:
+    """Its supervisor can't know: a process that has been stopped tells nobody."""
+    why = situation.why
+    return Sentence(
+        waits_for="somebody to let its process go on, which has been stopped (SIGSTOP)",
+        then="it goes on where it was, and nothing is lost; mail is accepted meanwhile",
+        until="" if why is None else why.until,
+        command=f"kill -CONT {' '.join(map(str, situation.stopped))}",
+        alternative=command("recycle", situation.name, "--reason", "stopped"),
+        needed=True,
+    )
 
 
 def fields(sentence: Sentence) -> dict[str, Any]:  # Any: the values of one record's fields

@@ -47,9 +47,11 @@ class Situation:
     file: str = ""
     """What its host was given to run, where it was given a file."""
     why: Sentence | None = None
+    """Its supervisor's own sentence, where a host runs it."""
     live: tuple[RunId, ...] = ()
     """Of one that sleeps: its runs, as far as they are named."""
-    """Its supervisor's own sentence, where a host runs it."""
+    stopped: tuple[int, ...] = ()
+    """Processes of it that somebody has stopped, and that do nothing until they are let go on."""
     beside: bool = False
     """Whether a host runs here, and not this one."""
     left_out: LeftOut | None = None

@@ -73,7 +73,7 @@ from waypost.host.messages import Awaken, Deliver, Deployed, Deployments
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
-from waypost.host.status import exit_of, followed, status_of
+from waypost.host.status import exit_of, followed, status_of, stopped_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, Deployment, RunId
@@ -137,6 +137,7 @@ class Live:
                 file="" if each.spec.file == each.spec.name else each.spec.file,
                 why=each.description.why,
                 live=each.description.live,
+                stopped=stopped_of(each.description),
             )
             for each in self.deployed()
         )

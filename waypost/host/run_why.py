@@ -83,7 +83,9 @@ def _waits(run: Told, situation: Situation, ahead: int, queued: str) -> Iterator
     hindered = situation.state != "running" or (begins and (situation.code or on.needed))
     if shown_as:
         on = replace(on, waits_for=f"its deployment, which is {shown_as} and waits for {on.waits_for}")
-    if blocks(situation):
+    if situation.stopped:
+        yield _on("operator", "its process has been stopped", on)
+    elif blocks(situation):
         yield _on("operator", f"its deployment is {shown_as or 'run by nobody'}", on)
     elif hindered and isinstance(run.state, Absent | Driven):
         yield _on("deployment", f"its deployment is {shown_as}", on)
@@ -164,7 +166,8 @@ def _by_itself(
         case "child":
             return "its code, between two steps", "its next step begins, or it ends"
         case "step":
-            return _stepping(wait, run, at_work=situation.hosted and situation.state in _MANNED)
+            manned = situation.hosted and situation.state in _MANNED
+            return _stepping(wait, run, at_work=manned, stopped=bool(situation.stopped))
         case "timer":
             return "its timer", "the run goes on"
         case "retry":
@@ -231,13 +234,15 @@ def _from_somebody(
     )
 
 
-def _stepping(wait: Waiting, run: Told, *, at_work: bool) -> tuple[str, str]:
+def _stepping(wait: Waiting, run: Told, *, at_work: bool, stopped: bool) -> tuple[str, str]:
     known = _ledger(run)
     step = None if known is None or wait.call is None else known.steps.get(wait.call)
     name = "a step" if step is None else f"step {printable(step.step, _TITLE)}"
     tried = f", attempt {step.attempt}" if step is not None and step.attempt > 1 else ""
     if not at_work:
         return f"{name}{tried}, which had begun", "it is run again, and the run goes on with its result"
+    if stopped:
+        return f"{name}{tried}, whose process has been stopped", "it goes on with its process"
     then = "the run goes on with its result; if the process ends before that, the step is run again"
     return f"{name}{tried}, which is at work", then
 

@@ -188,6 +188,8 @@ def _as_id(text: str) -> RunId | None:
 
 def _stopped(situation: Situation) -> str:
     """What each live run of a deployment waits on before all else; empty where it can go on, or nobody runs it."""
+    if situation.stopped:
+        return "operator: its process has been stopped"
     shown = situation.code or situation.state
     return f"operator: its deployment is {shown}" if shown and blocks(situation) else ""
 

@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 
 from actors.describing import Description
+from ipc.stopped import stopped
 from waypost.host.answers import AtWork, ChildExit, DeploymentFollowed, DeploymentStatus, FreshProcess
 from waypost.host.narrate import printable
 from waypost.model.times import stamp
@@ -49,3 +50,9 @@ def exit_of(description: Description) -> ChildExit | None:
     return ChildExit(
         generation=exited.generation, at=stamp(exited.at), why=printable(exited.why), stderr=exited.reason.stderr
     )
+
+
+def stopped_of(description: Description) -> tuple[int, ...]:
+    """Processes of its child that somebody has stopped, as the kernel says now."""
+    child = description.pid
+    return () if child is None else stopped(child, boxed=description.isolation.startswith("namespace"))

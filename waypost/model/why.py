@@ -7,6 +7,8 @@ state without. A command is one line that can be pasted; what it can't know is w
 import shlex
 from dataclasses import dataclass
 
+_OURS = "waypost "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
@@ -41,7 +43,7 @@ def parted(line: str) -> tuple[str, str]:
 
 def beside(line: str, *options: str) -> str:
     """The same command with further options, such as the data directory that a question named."""
-    if not line or not options:
-        return line
+    if not options or not line.startswith(_OURS):
+        return line  # nothing, or another program's
     before, file = parted(line)
     return f"{before} {shlex.join(options)}" + (f" < {file}" if file else "")

@@ -1,0 +1,35 @@
+"""Which processes of a child have been stopped, by SIGSTOP or from a terminal: the kernel says so when it is asked.
+
+A stopped process does nothing, and says nothing: from outside it looks like one that is at work. In a namespace the
+child is three processes, and any of them may be the one (`ipc.boxing`). Linux, proc(5).
+"""
+
+from pathlib import Path
+
+_PROC = Path("/proc")
+_DEPTH = 2
+"""In a namespace: from the host's child to process 1, and from there to the one that runs the code."""
+
+
+def stopped(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:
+    """The processes of a child that are stopped, the host's own child first. ``boxed``: it is in a namespace."""
+    found = [child]
+    for _ in range(_DEPTH if boxed else 0):
+        found += _first(found[-1], proc)
+    return tuple(pid for pid in dict.fromkeys(found) if _state(pid, proc) == b"T")
+
+
+def _first(pid: int, proc: Path) -> list[int]:
+    """The first one that it has begun; what is adopted by process 1 comes after it. None where the kernel won't say."""
+    try:
+        return [int(each) for each in (proc / f"{pid}/task/{pid}/children").read_bytes().split()[:1]]
+    except (OSError, ValueError):
+        return []
+
+
+def _state(pid: int, proc: Path) -> bytes:
+    try:
+        # The name before it may hold blanks and brackets.
+        return (proc / f"{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
