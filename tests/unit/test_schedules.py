@@ -145,15 +145,6 @@ def test_every_zone_of_the_database_can_be_read():
         assert next_after(schedule("0 9 * * *", tz=name), 0) is not None
 
 
-def test_a_zone_file_counts_only_where_it_is_whole():
-    """Python's own reader reads for ever where the last line is cut: so would a deployment's writer."""
-    raw = importlib.resources.files("tzdata.zoneinfo.Europe").joinpath("Berlin").read_bytes()
-    assert zones.whole(raw)
-    assert [cut for cut in range(len(raw)) if zones.whole(raw[:cut])] == []
-    assert not zones.whole(raw + b"x\n")
-    assert not zones.whole(raw.replace(b"TZif", b"tzif", 1))
-
-
 @pytest.mark.parametrize(("left", "why"), [(None, "No such file"), (b"", "isn't whole")])
 def test_a_zone_whose_file_is_gone_or_not_whole_is_none(tmp_path, monkeypatch, left, why):
     """An update of the database under a live host exchanges one file after another."""

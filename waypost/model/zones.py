@@ -11,20 +11,19 @@ import importlib
 import importlib.resources
 import io
 import re
-import struct
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from waypost.model.errors import Invalid
+from waypost.model.tzif import LARGEST, whole
 
 SECOND: Final = timedelta(seconds=1)
 _PACKAGE: Final = "tzdata"
 _NO_PLACE: Final = frozenset({"Factory"})
 """Names in the list that stand for "nobody has said where"."""
 _LONGEST: Final = 64
-_HEAD: Final = struct.Struct(">4sc15x6I")
-_BROKEN: Final = (ImportError, OSError, ValueError, EOFError, IndexError, struct.error)
+_BROKEN: Final = (ImportError, OSError, ValueError, SyntaxError)
 """What Python raises where a file of the database, or all of it, isn't there or isn't whole."""
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?00)?\Z", re.ASCII)
 
@@ -44,7 +43,7 @@ def release() -> str:
     """The database's own release, such as ``2026f``; of one that isn't there, or isn't whole, that it isn't."""
     try:
         return str(importlib.import_module(_PACKAGE).IANA_VERSION)
-    except (ImportError, AttributeError):
+    except (AttributeError, *_BROKEN):
         return "not installed"
 
 
@@ -76,24 +75,11 @@ def _read(name: str) -> tzinfo:
     *folders, last = name.split("/")
     # As a package's file: ZoneInfo(name) would prefer the machine's own.
     where = importlib.resources.files(".".join((_PACKAGE, "zoneinfo", *folders))).joinpath(last)
-    raw = where.read_bytes()
-    if not whole(raw):  # Python would read on for ever where the end is missing
-        raise ValueError("its file isn't whole")
+    with where.open("rb") as file:
+        raw = file.read(LARGEST + 1)
+    if not whole(raw):  # Python's reader would go on for ever, or end the process
+        raise ValueError("its file isn't whole, or is damaged")
     return ZoneInfo.from_file(io.BytesIO(raw), key=name)
-
-
-def whole(raw: bytes) -> bool:
-    """Whether a file is as long as it says itself, to its last line: TZif from version 2 on (RFC 9636 section 3)."""
-    end = 0
-    for instant in (4, 8):  # bytes of one: there are two parts, with a head each
-        if len(raw) < end + _HEAD.size:
-            return False
-        magic, version, *counts = _HEAD.unpack_from(raw, end)
-        if magic != b"TZif" or version < b"2":
-            return False
-        ut, standard, leaps, times, types, letters = counts
-        end += _HEAD.size + times * (instant + 1) + types * 6 + letters + leaps * (instant + 4) + standard + ut
-    return re.fullmatch(rb"\n[^\n]*\n", raw[end:]) is not None
 
 
 def _instead(name: str) -> str:
