@@ -97,6 +97,16 @@ MISTAKES = [
         "isn't listed",
     ),
     ("no URL", b"[[sources]]\nid='x'\nprovider='p'\nmodel='m'\nbase_url='ftp://x'\n", 1, "begins with https://"),
+    ("a key of many parts", b"\n[credentials]\na" + b".a" * 100_000 + b" = 1\n", 3, "more than 16 parts"),
+    ("a table of many parts", b"[credentials" + b' . "a"' * 40_000 + b"]\n", 1, "more than 16 parts"),
+    ("a key of many parts within", b"x = [\n'.', {a" + b".a" * 100 + b" = 1}]\n", 2, "more than 16 parts"),
+    ("lists in lists", b'x = """\n[[[[\n""" # [[[\ny = ' + b"[" * 100_000, 4, "nested more than 16 deep"),
+    ("tables in tables", b"x = " + b"{a = " * 40_000, 1, "nested more than 16 deep"),
+    ("a number of many digits", b"x = " + b"9" * 100_000, 0, "a number too long"),
+    ("a text without an end", b"\n" + b'"a\\' * 80_000, 0, "isn't TOML"),
+    ("a line of blanks", b"[credentials.a]\n" + b" " * 200_000 + b"\nenv = 'A-B'\n", 3, "matching regex"),
+    ("a long name", b"[credentials.a]\n" + b"b" * 200_000 + b" = 1\n", 2, "unknown field"),
+    ("a long handle", b"[credentials." + b"b" * 200_000 + b"]\nenv = 'A'\n", 1, "no handle"),
     ("a broken URL", b"[[sources]]\nid='x'\nprovider='p'\nmodel='m'\nbase_url='https://[x'\n", 1, "base_url"),
 ]
 
@@ -108,7 +118,16 @@ def test_a_mistake_is_told_with_its_line_and_what_to_do(raw: bytes, line: int, w
         parse(raw, "credentials.toml")
     assert why in bad.value.message
     assert bad.value.line == line, bad.value.message
+    assert len(bad.value.message) < 500
     assert bad.value.hint
+
+
+def test_dots_and_brackets_in_a_text_are_no_parts_of_a_key() -> None:
+    """A path, a URL or an argument may have as many as it likes."""
+    odd = "[" * 40 + ".a" * 40
+    texts = f"""['{odd}', "{odd}", \"\"\"\n{odd}\"\"\"]"""
+    found = parse(f"[credentials.a] # {odd}\ncommand = {texts}\n".encode(), NAME)
+    assert found.credentials["a"].way == FromCommand((odd, odd, odd))
 
 
 @pytest.mark.parametrize("key", ["value", "token", "password"])

@@ -25,7 +25,6 @@ import contextlib
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +35,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ipc.deliveries import Source
+from waypost.host import toml_file
 from waypost.host.credential_errors import BadCredentials
 from waypost.model.errors import Invalid
 from waypost.model.grants import handle as checked
@@ -49,6 +49,8 @@ SOURCES = 64
 SOONEST = 1.0
 """Seconds between two readings at least."""
 LATEST = 366 * 86_400.0
+_MESSAGE = 200
+"""Characters of what is wrong in a table; a name in it may be as long as the file."""
 _TELLTALE = {"value", "secret", "token", "password", "key"}
 """What somebody writes who wants to put the secret itself here."""
 
@@ -122,13 +124,11 @@ def parse(raw: bytes, path: str) -> Configured:
     """What these bytes say; ``path`` is for the messages. Raises BadCredentials."""
     try:
         text = raw.decode()
-        found = tomllib.loads(text)
+        found = toml_file.read(text)
     except UnicodeDecodeError as bad:
         raise BadCredentials(path, raw.count(b"\n", 0, bad.start) + 1, "these bytes are no UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as bad:
-        line = re.search(r"\(at line (\d+), column \d+\)", str(bad))
-        why = re.sub(r"\s*\(at .*\)", "", str(bad))
-        raise BadCredentials(path, int(line[1]) if line else 0, f"this isn't TOML: {why}") from None
+    except toml_file.NotToml as bad:
+        raise BadCredentials(path, bad.line, bad.message) from None
     return _Reading(path, text).configured(found)
 
 
@@ -160,7 +160,7 @@ class _Reading:
     """One file being read: its name and lines, for the messages."""
 
     def __init__(self, path: str, text: str) -> None:
-        self._path, self._lines = path, text.splitlines()
+        self._path, self._lines = path, [line.strip() for line in text.split("\n")]
 
     def configured(self, found: Mapping[str, Any]) -> Configured:
         for name in found:
@@ -241,7 +241,7 @@ class _Reading:
             named = re.search(r"unknown field `([^`]*)`|at `\$\.(\w+)", str(bad))
             key = (named[1] or named[2]) if named else ""
             hint = "this file says where a secret is, and never holds one" if key.lower() in _TELLTALE else ""
-            self._refuse(where, f"{_shown(where)}: {bad}", hint, key=key)
+            self._refuse(where, f"{_shown(where)}: {str(bad)[:_MESSAGE]}", hint, key=key)
 
     def _kind(self, where: str, found: object, kind: type[Any], why: str) -> Any:
         if not isinstance(found, kind):

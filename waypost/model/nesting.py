@@ -11,7 +11,7 @@ from typing import Final
 EVENT: Final = 256
 """Levels of an event's JSON at most: those of its value (``waypost.model.values.DEPTH``), and what is around."""
 
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _CHANGE: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
