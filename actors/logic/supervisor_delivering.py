@@ -14,7 +14,7 @@ from actors.logic.supervisor_books import Asker, Books, Setup, Told, Unheard
 from actors.logic.supervisor_effects import Effect, TellChild, Up
 from actors.logic.supervisor_ending import answer
 from actors.logic.supervisor_sleep import Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor_words import phrase
 from actors.messages import Role, Send
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from substrate.messages import Done, Refused
@@ -32,9 +32,7 @@ def delivered(setup: Setup, state: st.State, what: Deliver, token: int | None = 
     asker = told if token is None else token
     reach = _reach(state)
     if reach == "never":
-        now = describe(setup, state)
-        why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
-        refused = Refused("no-child", why, "what holds then is delivered when it has a process again")
+        refused = Refused("no-child", phrase(setup, state), "what holds then is delivered when it has a process again")
         # What was kept may have been taken back by then: nothing of it is for the child that comes after all.
         forgotten = replace(state, books=replace(state.books, credentials=None, sources=None))
         return Next(forgotten, answer(asker, refused))

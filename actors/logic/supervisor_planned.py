@@ -16,14 +16,13 @@ from actors.logic.supervisor_ending import opening
 from actors.logic.supervisor_recycling import looked_at, replacing, succeeding, superseding, too_heavy
 from actors.logic.supervisor_retiring import retiring
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor_words import phrase
 from actors.messages import Woken
 from substrate.messages import Done, Outcome, Refused
 from waypost.acting import Next, Reply
 from waypost.model.times import Now
 
 News = Internal | StillExecuting | Rested | RecycleRequested | ChildWeighed
-UNDER_WAY = (st.Draining, st.Retiring, st.Shelving, st.Superseding, st.Bereft, st.Replacing, st.Succeeding)
 
 
 def wanted(setup: Setup, state: st.State, what: Recycle, token: int, now: Now) -> Next[st.State]:
@@ -68,7 +67,7 @@ def planned(  # noqa: PLR0911 - one return per state
         return Next(state)
     if isinstance(state, st.Draining):
         return draining(setup, state, message, now)
-    if isinstance(message, StillExecuting | Rested):
+    if isinstance(message, StillExecuting):
         return Next(state)
     match state:
         case st.Retiring():
@@ -90,14 +89,13 @@ def _renew(setup: Setup, state: st.Running, goal: Goal, now: Now) -> Next[st.Sta
 
 
 def _refused(setup: Setup, state: st.State) -> Refused:
-    now = describe(setup, state)
-    why = f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
+    why = phrase(setup, state)
     if isinstance(state, st.Held | st.Lifting):
         return Refused("held", why)
     falls_asleep = isinstance(state, st.Ending) and isinstance(state.then, Audit | Asleep)
     if falls_asleep or isinstance(state, Dozing | LettingGo | Auditing | Dormant):
         return Refused("asleep", why, "try again in a moment: that wakes it")
-    if not isinstance(state, UNDER_WAY):
+    if not isinstance(state, st.Planned):
         return Refused("not-running", why, "`waypost runs` and `waypost why RUN` say more; try again when it runs")
     return Refused(_under_way(state), why, "one thing at a time; `waypost resume` ends a drain")
 

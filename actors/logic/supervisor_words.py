@@ -49,6 +49,12 @@ def describe(setup: Setup, state: st.State) -> Description:
     )
 
 
+def phrase(setup: Setup, state: st.State) -> str:
+    """The state as a reason why something can't be done now."""
+    now = describe(setup, state)
+    return f"it is {now.state}: {now.reason}" if now.reason else f"it is {now.state}"
+
+
 def alike(before: st.State, after: st.State) -> bool:
     """Whether two states are described alike, as far as that is seen at once: most messages only pass through.
 
