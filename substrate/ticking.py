@@ -102,7 +102,6 @@ class _Record(msgspec.Struct):
     declared: _Declares
 
 
-_declarations = msgspec.json.Decoder(_Declares)
 _records = msgspec.json.Decoder(_Record)
 _files = msgspec.json.Decoder(Ticked)
 

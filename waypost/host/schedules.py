@@ -21,7 +21,6 @@ from waypost.model.schedule import Schedule, caught_up, next_after
 from waypost.model.times import stamp
 from waypost.model.why import command
 
-FEW = 5
 MOST = 100
 """Ticks of one schedule that are foretold."""
 _WHY = 300
