@@ -6,7 +6,7 @@ from actors.asking import AskingShell
 from actors.logic.dispatch import advance
 from actors.logic.dispatch_marks import Around, Marks, watch
 from actors.logic.dispatch_state import Open, State, Unopened
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import DeploymentSpec, DispatchMessage, Role
 from actors.starting import start_of
 from waypost.acting import Clock, Next, Ref
@@ -36,7 +36,7 @@ class DispatchActor(AskingShell):
         observer: Observer = NOBODY,
         keeper: Ref | None = None,
     ) -> None:
-        state = Unopened(Desk(start=start_of(spec), limits=limits, steps=spec.steps, keeper=keeper is not None))
+        state = Unopened(Setup(start=start_of(spec), limits=limits, steps=spec.steps, keeper=keeper is not None))
         super().__init__(
             f"{spec.name}/{Role.DISPATCH}", state, self._decide, clock=clock, parent=parent, incarnation=incarnation
         )

@@ -91,7 +91,7 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
             fresh = {run.ledger.run: message.position for run in message.runs}
             work = _Work(
                 Open(
-                    desk=state.desk,
+                    setup=state.setup,
                     repository=message.repository,
                     position=message.position,
                     child=NoChild(),

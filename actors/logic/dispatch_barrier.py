@@ -190,12 +190,12 @@ def _tell(turn: Turn) -> None:
 
 def _assemble(turn: Turn, tries: int = 0) -> None:
     """Ask the keeper; where there is none, nothing is to be had from it, and nothing is missing."""
-    if not turn.desk.keeper:
+    if not turn.setup.keeper:
         _stand(Clear(), turn)
         return
     correlation, token = turn.counter + 1, turn.counter + 2
     turn.counter = token
-    turn.effects.append(ToKeeper(correlation, readable(turn.barrier.granted.taken, turn.desk.steps)))
+    turn.effects.append(ToKeeper(correlation, readable(turn.barrier.granted.taken, turn.setup.steps)))
     turn.effects.append(WakeAt(Woken(token), mono=turn.now.mono + PATIENCE))
     _stand(Assembling(correlation, tries, token), turn)
 
@@ -217,12 +217,12 @@ def _news(gate: Gate, generation: Generation, turn: Turn) -> Barred:
     fault = unreadable(turn)
     if fault is not None:
         return Barred(generation, fault.message, file=next(iter(turn.barrier.granted.unreadable)), since=since)
-    lacks = missing(turn.barrier.granted.taken, turn.desk.start.secrets)
+    lacks = missing(turn.barrier.granted.taken, turn.setup.start.secrets)
     return Barred(generation, lacking(lacks), lacks, since=since)
 
 
 def _wake(tries: int, turn: Turn) -> int:
-    limits = turn.desk.limits
+    limits = turn.setup.limits
     turn.counter += 1
     delay = min(limits.backoff_first * 2 ** min(tries - 1, 32), limits.backoff_cap)
     turn.effects.append(WakeAt(Woken(turn.counter), mono=turn.now.mono + delay))

@@ -58,4 +58,4 @@ def answered(counting: Counting, result: Result, turn: Turn) -> Counting | Uncou
 
 
 def _suspect(card: Card, turn: Turn) -> bool:
-    return isinstance(card.run, fold.Driven) and is_suspect(card.run.ledger, turn.desk.limits)
+    return isinstance(card.run, fold.Driven) and is_suspect(card.run.ledger, turn.setup.limits)

@@ -52,7 +52,7 @@ def woken(cards: Mapping[RunId, Card], turn: Turn) -> None:
             append = Append(by=Supervisor(), run=run, events=(end,))
             turn.graces[run] = replace(grace, asked=turn.ask_for_all(append, Stage.COMMITTED))
             if isinstance(turn.child, Up) and _works(cards.get(run)):
-                why = f"{run} was cancelled, and still works {turn.desk.limits.cancel_grace:g} s later"
+                why = f"{run} was cancelled, and still works {turn.setup.limits.cancel_grace:g} s later"
                 turn.tell_supervisor(RecycleRequested(turn.child.generation, why))
 
 
@@ -62,7 +62,7 @@ def answered(correlation: int, result: Result, turn: Turn) -> bool:
     if run is None:
         return False
     if isinstance(result, Withheld):
-        later = turn.now.mono + turn.desk.limits.backoff_first
+        later = turn.now.mono + turn.setup.limits.backoff_first
         turn.graces[run] = replace(turn.graces[run], asked=None, until=later)
     return True
 
@@ -90,11 +90,11 @@ def _works(card: Card | None) -> bool:
 
 
 def _later(turn: Turn) -> float:
-    return turn.now.mono + turn.desk.limits.cancel_grace
+    return turn.now.mono + turn.setup.limits.cancel_grace
 
 
 def _words(grace: Grace, turn: Turn) -> str:
-    seconds = f"{turn.desk.limits.cancel_grace:g} s"
+    seconds = f"{turn.setup.limits.cancel_grace:g} s"
     if grace.told:
         return f"its code had not ended {seconds} after it was told"
     return f"no process took it up within {seconds}, so its code could not clean up"

@@ -127,10 +127,10 @@ def _take_up(mail: Queued, going: Way, turn: Turn) -> TakeUp:
     arrival = mail.entry.arrival
     match going:
         case Begin():
-            return TakeUp(arrival=arrival, start=turn.desk.start, barred=dispatch_barrier.turned_away(turn))
+            return TakeUp(arrival=arrival, start=turn.setup.start, barred=dispatch_barrier.turned_away(turn))
         case Reroute():
             barred = dispatch_barrier.turned_away(turn)
-            return TakeUp(arrival=arrival, start=turn.desk.start, reroute=True, barred=barred)
+            return TakeUp(arrival=arrival, start=turn.setup.start, reroute=True, barred=barred)
         case Accepted(call, decision):
             return TakeUp(arrival=arrival, wait=call, decision=decision)
         case _:

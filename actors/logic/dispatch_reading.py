@@ -127,4 +127,4 @@ def _forget(page: LogPage, turn: Turn) -> None:
 
 def _comes_first(card: Card, turn: Turn) -> bool:
     """Whether the next child is given the run at once; suspects wait their turn."""
-    return isinstance(card.run, fold.Driven) and not is_suspect(card.run.ledger, turn.desk.limits)
+    return isinstance(card.run, fold.Driven) and not is_suspect(card.run.ledger, turn.setup.limits)

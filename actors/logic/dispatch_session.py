@@ -92,7 +92,7 @@ def credited(card: Card, turn: Turn) -> Card:
         case Full(sent):
             return _read_on(card, sent, 1, turn)
         case Feeding(correlation, sent, credits_):
-            more = min(turn.desk.limits.page_credit, credits_ + 1)
+            more = min(turn.setup.limits.page_credit, credits_ + 1)
             return replace(card, session=Feeding(correlation, sent, more))
         case _:
             return card  # of a page that was the last one
@@ -113,7 +113,7 @@ def committed(card: Card, events: Sequence[Recorded], turn: Turn) -> Card:
         sent += 1
         if isinstance(recorded.event, ev.TERMINAL):
             break
-    for chunk in chunks(news, turn.desk.limits.page):
+    for chunk in chunks(news, turn.setup.limits.page):
         turn.send(EventsCommitted(run=card.id, events=chunk))
     return replace(card, session=Live(sent))
 
@@ -146,7 +146,7 @@ def _give(card: Card, ledger: fold.Ledger, generation: Generation, turn: Turn) -
             return card
         page = dispatch_reading.take(card.id, turn)
         return replace(card, session=Opening(_read(card.id, 0, turn))) if page is None else _open(card, page, turn)
-    if ledger.generation > generation or (is_suspect(ledger, turn.desk.limits) and not turn.admits(card.id)):
+    if ledger.generation > generation or (is_suspect(ledger, turn.setup.limits) and not turn.admits(card.id)):
         return card  # for a child that is still to come; or in its turn
     barred = dispatch_barrier.unreadable(turn)
     if barred is None:
@@ -191,7 +191,7 @@ def _open(card: Card, page: LogPage, turn: Turn) -> Card:
             repository=turn.repository,
         )
     )
-    return _feed(card, page, 0, turn.desk.limits.page_credit, turn)
+    return _feed(card, page, 0, turn.setup.limits.page_credit, turn)
 
 
 def _feed(card: Card, page: LogPage, sent: int, credits_: int, turn: Turn) -> Card:
@@ -213,4 +213,4 @@ def _read_on(card: Card, sent: int, credits_: int, turn: Turn) -> Card:
 
 
 def _read(run: RunId, after: int, turn: Turn) -> int:
-    return turn.ask(run, ReadLog(run=run, after=after, limit=turn.desk.limits.page, mails=turn.desk.limits.page))
+    return turn.ask(run, ReadLog(run=run, after=after, limit=turn.setup.limits.page, mails=turn.setup.limits.page))

@@ -11,7 +11,7 @@ from actors.logic.dispatch_barrier import Barrier
 from actors.logic.dispatch_book import Book
 from actors.logic.dispatch_card import Card, Child, Grace, Trial
 from actors.logic.dispatch_reading import NOTHING, Reading
-from actors.logic.dispatch_turn import Desk, Turn
+from actors.logic.dispatch_turn import Setup, Turn
 from actors.logic.ordinals import NONE, Ordinals
 from waypost.model.ids import RunId
 from waypost.model.times import Now
@@ -21,14 +21,14 @@ from waypost.model.times import Now
 class Unopened:
     """The repository's present isn't known yet."""
 
-    desk: Desk
+    setup: Setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
     """Everything that waits: a card for each run that is driven, and for each run that has mail queued."""
 
-    desk: Desk
+    setup: Setup
     repository: str
     position: int
     child: Child
@@ -62,7 +62,7 @@ State: TypeAlias = Unopened | Open
 def turn_of(state: Open, now: Now) -> Turn:
     """A turn that begins: its own copy of what may change in it."""
     return Turn(
-        desk=state.desk,
+        setup=state.setup,
         now=now,
         child=state.child,
         repository=state.repository,

@@ -39,7 +39,7 @@ def on_trial(card: Card | None, limits: Limits) -> bool:
 
 def _waits_until(cards: Mapping[RunId, Card], turn: Turn, child: Up) -> float:
     """Until when at most (monotonic seconds) the next suspect waits; what has passed: it need not."""
-    limits, trial = turn.desk.limits, turn.trial
+    limits, trial = turn.setup.limits, turn.trial
     if trial is not None and on_trial(cards.get(trial.run), limits):
         return trial.since + limits.stable_after
     if turn.now.mono < child.since + limits.stable_after and _somebody(cards, turn):

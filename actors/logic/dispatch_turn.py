@@ -28,7 +28,7 @@ PORTION = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Setup:
     """What a dispatch is made with: what RunStarted records, and the bounds."""
 
     start: Start
@@ -43,7 +43,7 @@ class Desk:
 class Turn:
     """The view and the workbench of one call of ``advance``."""
 
-    desk: Desk
+    setup: Setup
     now: Now
     child: Child
     repository: str
@@ -117,7 +117,7 @@ class Turn:
         if self.retry_wake is None:
             self.counter += 1
             self.retry_wake = self.counter
-            self.effects.append(WakeAt(Woken(self.retry_wake), mono=self.now.mono + self.desk.limits.backoff_first))
+            self.effects.append(WakeAt(Woken(self.retry_wake), mono=self.now.mono + self.setup.limits.backoff_first))
 
     def look_again(self, mono: float) -> None:
         """See to it that the suspects are looked at again by then, whatever comes."""

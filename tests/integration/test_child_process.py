@@ -159,14 +159,15 @@ def test_a_def_workflow_waits_for_a_thread_where_none_is_to_be_had(start: Start)
         assert b"no thread is to be had for run_" in host.output
 
 
-def test_a_child_that_can_not_even_listen_says_what_it_needs(start: Start) -> None:
-    """No run was given to it; the words are the last that it wrote, so `why` shows them."""
+def test_a_child_that_can_not_even_listen_waits_for_a_thread(start: Start) -> None:
+    """A passing want of the machine's isn't the code's fault: it counted as a crash, and three of them latched."""
     source = """
         import threading
-        starts = threading.Thread.start
+        starts, refused = threading.Thread.start, []
 
         def start(thread):
-            if thread.name == "waypost-frames":
+            if thread.name == "waypost-frames" and not refused:
+                refused.append(thread.name)
                 raise RuntimeError("can't start new thread")
             starts(thread)
 
@@ -177,8 +178,10 @@ def test_a_child_that_can_not_even_listen_says_what_it_needs(start: Start) -> No
             return 1
     """
     with start(source) as host:
-        assert host.wait_for_exit() == 71
-        assert b"can't start new thread: allow it more processes (--processes)" in host.output
+        host.drive()
+        host.until_ended()
+        assert result(host) == 1
+        assert b"no thread is to be had to listen to the host" in host.output
 
 
 def shape(event: ev.AnyEvent) -> tuple[object, ...]:

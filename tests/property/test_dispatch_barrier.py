@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from actors.credentials import Assembled, NotAssembled
 from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, TurnedAway
 from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown
 from ipc.deliveries import CredentialsUpdated
 from ipc.messages import GrantsUpdated, RunStart
@@ -20,7 +20,7 @@ from waypost.testing.dispatch_bench import START, Bench
 
 ACTIONS = ("up", "down", "mail", "grant", "revoke", "flush", "answer", "yes", "late yes", "passing", "lasting", "wake")
 STEPS = ("read", "pay")
-DESK = Desk(start=START, limits=Limits(), steps=STEPS, keeper=True)
+DESK = Setup(start=START, limits=Limits(), steps=STEPS, keeper=True)
 SECRET = granted(secrets=["github"])
 VALUES = CredentialsUpdated(serial=1, bindings={}, materials={})
 
@@ -30,7 +30,7 @@ class Watch:
     """A dispatch with a keeper, and what its present child has been sent."""
 
     bench: Bench = field(
-        default_factory=lambda: Bench(desk=Desk(start=START, limits=Limits(), steps=STEPS, keeper=True))
+        default_factory=lambda: Bench(setup=Setup(start=START, limits=Limits(), steps=STEPS, keeper=True))
     )
     mails: int = 0
     seen: int = 0

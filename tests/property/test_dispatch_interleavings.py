@@ -19,7 +19,7 @@ from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_state import Open, State, Unopened
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunLive, RunLogCredit, RunStart, ToChild
 from substrate.messages import (
@@ -60,7 +60,7 @@ class World:
 
     def __init__(self, runs: Any) -> None:
         self.paper = Paper(runs=runs, limits=LIMITS)
-        self.dispatch: State = Unopened(Desk(start=START, limits=LIMITS))
+        self.dispatch: State = Unopened(Setup(start=START, limits=LIMITS))
         self.to_dispatch: deque[Any] = deque([self.paper.snapshot()])
         self.answers: deque[Outcome] = deque()
         self.to_substrate: deque[tuple[Any, int | None]] = deque()

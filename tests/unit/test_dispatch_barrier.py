@@ -16,7 +16,7 @@ from actors.logic.dispatch_barrier import (
     TurnedAway,
 )
 from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.logic.supervisor_why import sentence
 from actors.messages import GenerationDown, Woken
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
@@ -41,8 +41,8 @@ VALUES = CredentialsUpdated(serial=1, bindings={"read": ("github",)}, materials=
 def kept(*, secrets: tuple[tuple[str, str], ...] = ()) -> Bench:
     """A dispatch with a keeper of credentials; the step ``read`` is granted one."""
     limits = Limits()
-    desk = Desk(start=replace(START, secrets=secrets), limits=limits, steps=("read", "pay"), keeper=True)
-    bench = Bench(limits, desk=desk)
+    setup = Setup(start=replace(START, secrets=secrets), limits=limits, steps=("read", "pay"), keeper=True)
+    bench = Bench(limits, setup=setup)
     bench.do(GIVE)
     bench.flush()
     return bench
@@ -301,12 +301,12 @@ def _reopened(bench: Bench, raw: bytes) -> Bench:
     files = bench.paper.files()
     files.files[layout.step_grants_path("read")] = raw
     paper = Paper(limits=bench.limits, files=files)
-    return Bench(bench.limits, paper, Desk(start=START, limits=bench.limits, keeper=True))
+    return Bench(bench.limits, paper, Setup(start=START, limits=bench.limits, keeper=True))
 
 
 def test_what_is_not_granted_is_told_as_soon_as_a_child_is_there() -> None:
     """The operator learns it from `why`, before the first mail has failed."""
-    bench = Bench(desk=Desk(start=replace(START, secrets=ASKED), limits=Limits(), steps=("read",)))
+    bench = Bench(setup=Setup(start=replace(START, secrets=ASKED), limits=Limits(), steps=("read",)))
     bench.up()
     assert bench.barred == ["not granted: secret github to step read"]
     bench.do(GIVE)

@@ -6,7 +6,7 @@ from actors.draining import Doze, Quiesce
 from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Up, Waning
 from actors.logic.dispatch_state import Open, Unopened
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown
 from ipc.messages import RunStart
 from substrate.messages import Claim, Withheld
@@ -113,6 +113,6 @@ def test_without_a_child_or_with_one_that_is_drained_there_is_nobody_to_let_go_o
 
 def test_before_it_knows_the_repository_nothing_is_at_rest() -> None:
     """It can't say."""
-    following = advance(Unopened(Desk(start=START, limits=Limits())), DOZE, NOW)
+    following = advance(Unopened(Setup(start=START, limits=Limits())), DOZE, NOW)
     assert isinstance(following.state, Unopened)
     assert len(following.effects) == 1

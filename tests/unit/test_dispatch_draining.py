@@ -7,7 +7,7 @@ from actors.errors import OutOfTurn
 from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_state import Open, Unopened
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown, Woken
 from ipc.messages import EventsCommitted, RunLogCredit, RunStart
 from substrate.messages import Claim, TakeUp
@@ -172,4 +172,4 @@ def test_many_are_counted_and_the_longest_at_work_are_named() -> None:
 def test_it_can_not_drain_before_it_knows_the_repository() -> None:
     """A supervisor that asks for it is out of its mind: one for all."""
     with pytest.raises(OutOfTurn):
-        advance(Unopened(Desk(start=START, limits=Limits())), QUIESCE, NOW)
+        advance(Unopened(Setup(start=START, limits=Limits())), QUIESCE, NOW)

@@ -7,7 +7,7 @@ from actors.credentials import AskAgain
 from actors.errors import LogUnreadable, OutOfTurn
 from actors.logic.dispatch import advance
 from actors.logic.dispatch_state import Unopened
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLive, RunLog, RunLogCredit
 from substrate.messages import (
@@ -35,7 +35,7 @@ from waypost.testing.dispatch_bench import CHILD, NOW, RUN, START, Bench, starte
 
 def test_a_keeper_that_has_more_before_anything_was_asked_for_changes_nothing():
     """The repository isn't open yet."""
-    state = Unopened(Desk(start=START, limits=Limits()))
+    state = Unopened(Setup(start=START, limits=Limits()))
     assert advance(state, AskAgain(), NOW).state == state
 
 
@@ -154,7 +154,7 @@ def test_a_page_of_an_older_session_is_dropped():
 def test_a_message_before_the_snapshot_is_an_error(message):
     """Nobody sends one: the host would be broken, and guessing would hide it."""
     with pytest.raises(OutOfTurn):
-        advance(Unopened(Desk(start=START, limits=Limits())), message, NOW)
+        advance(Unopened(Setup(start=START, limits=Limits())), message, NOW)
 
 
 def test_a_second_snapshot_is_an_error_and_an_early_end_is_none():
@@ -162,7 +162,7 @@ def test_a_second_snapshot_is_an_error_and_an_early_end_is_none():
     bench = Bench()
     with pytest.raises(OutOfTurn):
         bench.tell(bench.paper.snapshot())
-    first = Unopened(Desk(start=START, limits=Limits()))
+    first = Unopened(Setup(start=START, limits=Limits()))
     assert advance(first, GenerationDown(Generation(1), unexpected=False), NOW).state == first
 
 

@@ -15,7 +15,7 @@ from actors.exits import ExitCounted
 from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Broken, Up, Waning
 from actors.logic.dispatch_state import Open, State, Unopened
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
 from ipc.messages import RunStart
 from substrate.messages import (
@@ -46,11 +46,11 @@ CHILD: Any = "child"  # a word stands for the ref: a decision only hands it on
 class Bench:
     """A dispatch and a paper substrate; requests are answered only when a test says so."""
 
-    def __init__(self, limits: Limits | None = None, paper: Paper | None = None, desk: Desk | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, paper: Paper | None = None, setup: Setup | None = None) -> None:
         self.limits = limits or Limits()
         self.paper = paper or Paper(limits=self.limits)
         self.paper.taken()
-        self.state: State = Unopened(desk or Desk(start=START, limits=self.limits))
+        self.state: State = Unopened(setup or Setup(start=START, limits=self.limits))
         self.requests: deque[Ask] = deque()
         self.sent: list[Any] = []
         self.wakes: list[WakeAt] = []

@@ -7,7 +7,7 @@ from actors.credentials import Assembled, NotAssembled
 from actors.logic.dispatch import advance
 from actors.logic.dispatch_barrier import Assembling, Deferred, TurnedAway
 from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import Desk
+from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.deliveries import CredentialsUpdated
 from substrate.messages import Durable, GrantsChanged, InForce
@@ -44,7 +44,7 @@ def gates() -> tuple[Open, ...]:
 
 def _bench() -> Bench:
     limits = Limits()
-    return Bench(limits, desk=Desk(start=START, limits=limits, steps=("read",), keeper=True))
+    return Bench(limits, setup=Setup(start=START, limits=limits, steps=("read",), keeper=True))
 
 
 def _open(bench: Bench) -> Open:
