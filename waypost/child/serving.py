@@ -6,7 +6,9 @@ Loaded only then, because the host has a mail to find while this one gets its ha
 import gc
 import sys
 import threading
-from queue import SimpleQueue
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 import msgspec
 
@@ -20,12 +22,10 @@ from waypost.child.arguments import Options
 from waypost.child.bodies import Bodies
 from waypost.child.mailbox import Mailbox
 from waypost.child.runtime import Runtime
+from waypost.child.starved import AGAIN
 from waypost.child.vault import Vault
 from waypost.child.wire import Wire, listen
 from waypost.model.limits import DEFAULT, Limits
-
-EX_OSERR = 71
-"""Exit code (sysexits.h): the system can't give what is needed, a thread for instance."""
 
 
 def serve(
@@ -48,17 +48,34 @@ def serve(
     vault = Vault(anchors.deployment)
     bodies = Bodies(mailbox, limits, vault)
     runtime = Runtime(workflow, wire=wire, bodies=bodies, mailbox=mailbox, limits=limits, vault=vault)
-    listening = threading.Thread(target=listen, args=(ways[0], receiver, mailbox), name="waypost-frames", daemon=True)
-    try:
-        listening.start()
-    except RuntimeError as failure:  # without it nothing can be done here, now or later
-        print(f"waypost.child: {failure}: allow it more processes (--processes)", file=sys.stderr)  # noqa: T201 - as below
-        return EX_OSERR
+    _in_a_thread(lambda: listen(ways[0], receiver, mailbox), mailbox)
     _warm_up()
     leaving = runtime.serve()
     if leaving.reason:
         print(f"waypost.child: {leaving.reason}", file=sys.stderr)  # noqa: T201 - its log is all it has
     return leaving.code
+
+
+def _in_a_thread(listening: Callable[[], None], mailbox: Mailbox) -> None:
+    """Have it done in a thread; where none is to be had, wait for one: that is no fault of the code's.
+
+    Whoever ends this process meanwhile does it by a signal.
+    """
+    if _begun(listening):
+        return
+    what = "no thread is to be had to listen to the host: it goes on when there is one"
+    print(f"waypost.child: {what}", file=sys.stderr)  # noqa: T201 - its log is all it has
+    while not _begun(listening):
+        with suppress(Empty):  # nobody puts anything there before
+            mailbox.get(timeout=AGAIN)
+
+
+def _begun(listening: Callable[[], None]) -> bool:
+    try:
+        threading.Thread(target=listening, name="waypost-frames", daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _limits(options: Options) -> Limits:
