@@ -243,7 +243,7 @@ def _heard(setup: st.Setup, state: st.Talking, message: FromChild | Progress) ->
         case _:
             try:
                 given = take(
-                    state.desk,
+                    state.requests,
                     message,
                     generation=setup.generation,
                     limits=setup.limits,
@@ -256,14 +256,14 @@ def _heard(setup: st.Setup, state: st.Talking, message: FromChild | Progress) ->
 
 def _answered(setup: st.Setup, state: st.Talking, outcome: Outcome, now: Now) -> Next[st.State]:
     match outcome.result:
-        case Withheld() if outcome.correlation not in state.desk.open:
+        case Withheld() if outcome.correlation not in state.requests.open:
             return Next(state)
         case Withheld(reason):
             # Its request can't be answered either way; the next generation asks again.
             return _kill(state, f"the repository could not take its writes: {reason}")
         case Done() | Refused() as result:
-            given = answer(state.desk, outcome.correlation, result)
-            if not commits(state.desk, outcome.correlation, result):
+            given = answer(state.requests, outcome.correlation, result)
+            if not commits(state.requests, outcome.correlation, result):
                 return _served(setup, state, given)
             pace, say = charge(state.pace, given.say, now.mono, setup.limits)
             first = () if state.pace.late else _wake(pace)
@@ -285,7 +285,7 @@ def _wake(pace: Pace) -> tuple[WakeAt, ...]:
 
 
 def _served(setup: st.Setup, state: st.Talking, given: Given) -> Next[st.State]:
-    return _pumped(setup, _pushed(setup, replace(state, desk=given.desk), given.say), given.submit)
+    return _pumped(setup, _pushed(setup, replace(state, requests=given.requests), given.say), given.submit)
 
 
 def _pushed(setup: st.Setup, state: st.Talking, items: tuple[Item | ToChild, ...]) -> st.Talking:
@@ -297,11 +297,11 @@ def _pumped(setup: st.Setup, state: st.Talking, submit: tuple[Submitted, ...] = 
     outbox, leaving = pump(state.outbox, chunk=setup.limits.chunk, page=setup.limits.page)
     if outbox.light > setup.limits.unsent:
         return _violated(setup, state, f"it left {outbox.light} bytes unread")
-    desk = state.desk
+    requests = state.requests
     if not outbox.blobs:
-        following = fetch(desk, generation=setup.generation)
-        desk, submit = following.desk, (*submit, *following.submit)
-    return Next(replace(state, desk=desk, outbox=outbox), (*submit, *leaving))
+        following = fetch(requests, generation=setup.generation)
+        requests, submit = following.requests, (*submit, *following.submit)
+    return Next(replace(state, requests=requests, outbox=outbox), (*submit, *leaving))
 
 
 def _progress(setup: st.Setup, state: st.Talking, progress: Progress) -> Next[st.State]:

@@ -137,8 +137,8 @@ class Spoiled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """The requests of one child, and nothing else of it."""
+class Requests:
+    """What one child has asked for and isn't answered yet, and what it keeps room for; nothing else of it."""
 
     correlation: int = 0
     """The last one that was given out."""
@@ -165,9 +165,9 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a request, or its answer, leads to: the new desk, operations, and what the child is told."""
+    """What a request, or its answer, leads to: the new requests, operations, and what the child is told."""
 
-    desk: Desk
+    requests: Requests
     submit: tuple[Submitted, ...] = ()
     say: tuple[Item, ...] = ()
 
@@ -176,48 +176,48 @@ class Given:
 
 
 def take(  # noqa: C901, PLR0911 - one arm per kind of request
-    desk: Desk, request: Request, *, generation: Generation, limits: Limits, late: int = 0
+    requests: Requests, request: Request, *, generation: Generation, limits: Limits, late: int = 0
 ) -> Given:
     """Take a request in; ``late`` others are done, and their answers are held back. Raises RuleBroken."""
-    continued = isinstance(request, BlobPut) and request.id in desk.parts
+    continued = isinstance(request, BlobPut) and request.id in requests.parts
     if not continued:
-        if request.id <= desk.last:
-            raise RuleBroken(f"request {request.id} follows request {desk.last}; ids only rise")
-        if len(desk.open) + len(desk.parts) + len(desk.queued) + late >= limits.requests:
+        if request.id <= requests.last:
+            raise RuleBroken(f"request {request.id} follows request {requests.last}; ids only rise")
+        if len(requests.open) + len(requests.parts) + len(requests.queued) + late >= limits.requests:
             raise RuleBroken(f"more than {limits.requests} requests are under way")
-        desk = replace(desk, last=request.id)
+        requests = replace(requests, last=request.id)
     run = _run(request.run)
     by = WorkflowProcess(generation)
     match request:
         case AppendRequest():
-            return _append(desk, request, run, by)
+            return _append(requests, request, run, by)
         case BlobPut():
-            return _gather(desk, request, run, by, limits)
+            return _gather(requests, request, run, by, limits)
         case BlobGet():
-            return Given(replace(desk, queued=(*desk.queued, request)))
+            return Given(replace(requests, queued=(*requests.queued, request)))
         case OutboundMessage():
-            return _submit(desk, Mailing(request.id), _mail(request, run, by), Stage.COMMITTED)
+            return _submit(requests, Mailing(request.id), _mail(request, run, by), Stage.COMMITTED)
         case PauseRequest():
             pause = Pause(run=run, code=request.code, detail=request.detail, generation=generation)
-            return _submit(desk, Pausing(request.id), pause, Stage.COMMITTED)
+            return _submit(requests, Pausing(request.id), pause, Stage.COMMITTED)
         case CancelRequest():
-            return _submit(desk, Cancelling(request.id), _cancel(request, run, generation), Stage.COMMITTED)
+            return _submit(requests, Cancelling(request.id), _cancel(request, run, generation), Stage.COMMITTED)
         case SpawnRequest():
-            return _submit(desk, Spawning(request.id), _spawn(request, run, by), Stage.COMMITTED)
+            return _submit(requests, Spawning(request.id), _spawn(request, run, by), Stage.COMMITTED)
         case _:
             assert_never(request)
 
 
-def fetch(desk: Desk, *, generation: Generation) -> Given:
+def fetch(requests: Requests, *, generation: Generation) -> Given:
     """Ask for the next blob, if one is wanted and none is being fetched."""
-    if not desk.queued or any(isinstance(request, Fetching) for request in desk.open.values()):
-        return Given(desk)
-    first, *rest = desk.queued
+    if not requests.queued or any(isinstance(request, Fetching) for request in requests.open.values()):
+        return Given(requests)
+    first, *rest = requests.queued
     question = ReadBlob(run=_run(first.run), sha256=first.sha256, by=WorkflowProcess(generation))
-    return _submit(replace(desk, queued=tuple(rest)), Fetching(first.id), question, Stage.COMMITTED)
+    return _submit(replace(requests, queued=tuple(rest)), Fetching(first.id), question, Stage.COMMITTED)
 
 
-def _append(desk: Desk, request: AppendRequest, run: RunId, by: WorkflowProcess) -> Given:
+def _append(requests: Requests, request: AppendRequest, run: RunId, by: WorkflowProcess) -> Given:
     if any(map(too_deep, request.events)):
         raise RuleBroken(f"append.request {request.id}: an event is nested deeper than any is read")
     try:
@@ -229,7 +229,7 @@ def _append(desk: Desk, request: AppendRequest, run: RunId, by: WorkflowProcess)
     # A step's body touches the world, and a run's end is told to it: both wait for the disk (storage §2).
     stage = Stage.DURABLE if leaves else Stage.COMMITTED
     appending = Appending(request.id, run, ev.blobs(events), ends)
-    return _submit(desk, appending, Append(by=by, run=run, events=events), stage)
+    return _submit(requests, appending, Append(by=by, run=run, events=events), stage)
 
 
 def _mail(request: OutboundMessage, run: RunId, by: WorkflowProcess) -> QueueMail:
@@ -258,13 +258,13 @@ def _spawn(request: SpawnRequest, run: RunId, by: WorkflowProcess) -> SpawnChild
     )
 
 
-def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: Limits) -> Given:
-    so_far = desk.parts.get(part.id, Gathering(run, part.sha256))
+def _gather(requests: Requests, part: BlobPut, run: RunId, by: WorkflowProcess, limits: Limits) -> Given:
+    so_far = requests.parts.get(part.id, Gathering(run, part.sha256))
     if (so_far.run, so_far.sha256, so_far.size) != (run, part.sha256, part.offset):
         raise RuleBroken(f"blob.put {part.id}: a part at {part.offset} doesn't follow {so_far.size} bytes")
     size = so_far.size + len(part.data)
     match so_far:
-        case Gathering() if why := _too_much(desk, part, size, limits):
+        case Gathering() if why := _too_much(requests, part, size, limits):
             grown: Gathering | Spoiled = Spoiled(run, part.sha256, size, why)
         case Gathering():
             grown = replace(so_far, size=size, parts=(*so_far.parts, part.data) if part.data else so_far.parts)
@@ -273,8 +273,8 @@ def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: 
         case _:
             assert_never(so_far)
     if not part.last:
-        return Given(replace(desk, parts={**desk.parts, part.id: grown}))
-    done = replace(desk, parts={id_: parts for id_, parts in desk.parts.items() if id_ != part.id})
+        return Given(replace(requests, parts={**requests.parts, part.id: grown}))
+    done = replace(requests, parts={id_: parts for id_, parts in requests.parts.items() if id_ != part.id})
     if isinstance(grown, Spoiled):
         return Given(done, say=(BlobStored(id=part.id, refused=grown.why),))
     data = b"".join(grown.parts)
@@ -284,19 +284,21 @@ def _gather(desk: Desk, part: BlobPut, run: RunId, by: WorkflowProcess, limits: 
     return _submit(done, Storing(part.id, run, part.sha256, size), operation, Stage.COMMITTED)
 
 
-def _too_much(desk: Desk, part: BlobPut, size: int, limits: Limits) -> str:
+def _too_much(requests: Requests, part: BlobPut, size: int, limits: Limits) -> str:
     if size > limits.value:
         return f"a value of more than {limits.value} bytes can't be stored"
-    gathering = sum(other.size for id_, other in desk.parts.items() if id_ != part.id and isinstance(other, Gathering))
-    storing = sum(request.size for request in desk.open.values() if isinstance(request, Storing))
-    if size + gathering + storing + sum(desk.held.values()) > limits.unreferenced_blobs:
+    gathering = sum(
+        other.size for id_, other in requests.parts.items() if id_ != part.id and isinstance(other, Gathering)
+    )
+    storing = sum(request.size for request in requests.open.values() if isinstance(request, Storing))
+    if size + gathering + storing + sum(requests.held.values()) > limits.unreferenced_blobs:
         return f"more than {limits.unreferenced_blobs} bytes of values are stored that no event names yet"
     return ""
 
 
-def _submit(desk: Desk, request: UnderWay, what: Operation | Reading, stage: Stage) -> Given:
-    correlation = desk.correlation + 1
-    after = replace(desk, correlation=correlation, open={**desk.open, correlation: request})
+def _submit(requests: Requests, request: UnderWay, what: Operation | Reading, stage: Stage) -> Given:
+    correlation = requests.correlation + 1
+    after = replace(requests, correlation=correlation, open={**requests.open, correlation: request})
     return Given(after, submit=(Submitted(correlation, what, stage),))
 
 
@@ -317,18 +319,18 @@ def _call(text: str) -> CallId:
 # --- out -----------------------------------------------------------------------------------------------------------
 
 
-def commits(desk: Desk, correlation: int, result: Done | Refused) -> bool:
+def commits(requests: Requests, correlation: int, result: Done | Refused) -> bool:
     """Whether this outcome of a request is a commit; a value is none until an event names it."""
     return isinstance(result, Done) and isinstance(
-        desk.open.get(correlation), Appending | Mailing | Pausing | Cancelling | Spawning
+        requests.open.get(correlation), Appending | Mailing | Pausing | Cancelling | Spawning
     )
 
 
-def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
+def answer(requests: Requests, correlation: int, result: Done | Refused) -> Given:
     """What the child is told of a request's outcome; nothing for a correlation that isn't open."""
-    request = desk.open.get(correlation)
+    request = requests.open.get(correlation)
     if request is None:
-        return Given(desk)
+        return Given(requests)
     refused = UNSET if isinstance(result, Done) else result.why[:_WORDS]
     said: Item
     match request:
@@ -351,9 +353,9 @@ def answer(desk: Desk, correlation: int, result: Done | Refused) -> Given:
             said = SpawnResult(id=request.id, refused=refused)
         case _:
             assert_never(request)
-    left = {key: other for key, other in desk.open.items() if key != correlation}
-    held = _held(desk.held, request) if isinstance(result, Done) else desk.held
-    return Given(replace(desk, open=left, held=held), say=(said,))
+    left = {key: other for key, other in requests.open.items() if key != correlation}
+    held = _held(requests.held, request) if isinstance(result, Done) else requests.held
+    return Given(replace(requests, open=left, held=held), say=(said,))
 
 
 def _held(held: Mapping[tuple[RunId, str], int], done: UnderWay) -> Mapping[tuple[RunId, str], int]:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from actors.draining import RecycleRequested, Weigh
 from actors.logic.child_outbox import Outbox
 from actors.logic.child_pace import Pace
-from actors.logic.child_requests import Desk
+from actors.logic.child_requests import Requests
 from actors.messages import (
     BytesCame,
     ChannelViolated,
@@ -107,7 +107,7 @@ class Talking:
 
     pid: int
     tail: bytes = field(default=b"", repr=False)
-    desk: Desk = field(default_factory=Desk)
+    requests: Requests = field(default_factory=Requests)
     outbox: Outbox = field(default_factory=Outbox)
     pace: Pace = field(default_factory=Pace)
 

@@ -1,10 +1,10 @@
-"""The child's runtime against the host's own desk: values that are over the quota together are kept in turn."""
+"""The child's runtime against the host's own requests: values that are over the quota together are kept in turn."""
 
 import asyncio
 from queue import SimpleQueue
 from threading import Thread
 
-from actors.logic.child_requests import Desk, answer, take
+from actors.logic.child_requests import Requests, answer, take
 from ipc.messages import (
     AppendRequest,
     BlobChunk,
@@ -48,11 +48,11 @@ async def order(mail: Mail) -> int:
 
 
 class Host(Wire):
-    """In the wire's place: each request goes over the host's desk, and is answered at once from a log in memory."""
+    """In the wire's place: each request goes over the host's requests, and is answered at once from a log in memory."""
 
     def __init__(self, log: MemoryLog, mailbox: Mailbox) -> None:
         super().__init__(-1, -1, control_sender=None, events_sender=None)  # type: ignore[arg-type]  # nothing is sealed
-        self.log, self.mailbox, self.desk = log, mailbox, Desk()
+        self.log, self.mailbox, self.requests = log, mailbox, Requests()
 
     def send(self, message: Message) -> None:
         """Serve the child. The run's end ends it."""
@@ -61,17 +61,17 @@ class Host(Wire):
             self.mailbox.put(Arrived(BlobChunk(id=message.id, offset=0, size=len(data), data=data)))
         if not isinstance(message, AppendRequest | BlobPut):
             return
-        given = take(self.desk, message, generation=Generation(1), limits=LIMITS)
+        given = take(self.requests, message, generation=Generation(1), limits=LIMITS)
         if isinstance(message, BlobPut):
             self.log.blobs[message.sha256] = message.data
         else:
             raw = self.log.append(map(ev.decode, message.events))
             self.mailbox.put(Arrived(EventsCommitted(run=self.log.run, events=raw)))
         said = list(given.say)
-        self.desk = given.desk
+        self.requests = given.requests
         for submitted in given.submit:
-            answered = answer(self.desk, submitted.correlation, Done(0))
-            self.desk = answered.desk
+            answered = answer(self.requests, submitted.correlation, Done(0))
+            self.requests = answered.requests
             said += answered.say
         for each in said:
             self.mailbox.put(Arrived(each))  # type: ignore[arg-type]  # no blob is asked for
@@ -102,4 +102,4 @@ def test_values_over_the_quota_together_are_kept_in_turn() -> None:
     end = log.events[-1]
     assert isinstance(end, ev.RunCompleted), end
     assert bytes(end.result.inline) == b"5000"  # type: ignore[arg-type]  # small
-    assert not host.desk.held
+    assert not host.requests.held

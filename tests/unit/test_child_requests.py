@@ -9,7 +9,7 @@ import pytest
 
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Blob
-from actors.logic.child_requests import Desk, Fetching, Given, Request, answer, commits, fetch, take
+from actors.logic.child_requests import Fetching, Given, Request, Requests, answer, commits, fetch, take
 from ipc.messages import (
     AppendRequest,
     AppendResponse,
@@ -50,12 +50,12 @@ WAITED = ev.SignalAwaitAbandoned(call=CallId(CALL))
 ENDED = ev.RunFailed(error=ev.Fault(type="ValueError", message="no"))
 
 
-def ask(desk: Desk, *requests: Request, limits: Limits = LIMITS) -> list[Given]:
+def ask(requests: Requests, *several: Request, limits: Limits = LIMITS) -> list[Given]:
     """Take these in, one after the other."""
     given = []
-    for request in requests:
-        given.append(take(desk, request, generation=GENERATION, limits=limits))
-        desk = given[-1].desk
+    for request in several:
+        given.append(take(requests, request, generation=GENERATION, limits=limits))
+        requests = given[-1].requests
     return given
 
 
@@ -83,12 +83,12 @@ def parts(number: int, data: bytes, *, size: int = 100, sha256: str = "") -> lis
 )
 def test_what_lets_something_out_is_answered_when_durable(event: ev.AnyEvent, stage: Stage) -> None:
     """A step's body touches the world; bookkeeping doesn't (storage §2)."""
-    (given,) = ask(Desk(), append(1, WAITED, event))
+    (given,) = ask(Requests(), append(1, WAITED, event))
     (submitted,) = given.submit
     assert submitted.what == Append(by=BY, run=RUN, events=(WAITED, event))  # type: ignore[arg-type]  # a plain str
     assert submitted.stage == stage
-    assert answer(given.desk, 1, Done(4)).say == (AppendResponse(id=1),)
-    assert answer(given.desk, 1, NO).say == (AppendResponse(id=1, refused="the run has ended", code="phase"),)
+    assert answer(given.requests, 1, Done(4)).say == (AppendResponse(id=1),)
+    assert answer(given.requests, 1, NO).say == (AppendResponse(id=1, refused="the run has ended", code="phase"),)
 
 
 def test_an_event_that_is_nested_beyond_every_bound_breaks_the_rules() -> None:
@@ -96,7 +96,7 @@ def test_an_event_that_is_nested_beyond_every_bound_breaks_the_rules() -> None:
     deep = b"[" * 600 + b"]" * 600
     raw = b'{"type":"RunCompleted","result":{"inline":' + deep + b"}}"
     with pytest.raises(RuleBroken, match="nested"):
-        ask(Desk(), msgspec.structs.replace(append(1, WAITED), events=(raw,)))
+        ask(Requests(), msgspec.structs.replace(append(1, WAITED), events=(raw,)))
 
 
 def test_a_mail_is_handed_on_whole() -> None:
@@ -110,7 +110,7 @@ def test_a_mail_is_handed_on_whole() -> None:
         text="text",
         attachments=(Attached(name="a.txt", content_type="text/plain", content=b"x"),),
     )
-    (given,) = ask(Desk(), message)
+    (given,) = ask(Requests(), message)
     assert given.submit[0].what == QueueMail(
         by=BY,
         run=RUN,  # type: ignore[arg-type]  # a plain str
@@ -120,25 +120,25 @@ def test_a_mail_is_handed_on_whole() -> None:
         text="text",
         attachments=(Attachment(name="a.txt", content_type="text/plain", content=b"x"),),
     )
-    assert answer(given.desk, 1, Done(4)).say == (OutboundResult(id=1),)
-    assert answer(given.desk, 1, NO).say == (OutboundResult(id=1, refused="the run has ended"),)
+    assert answer(given.requests, 1, Done(4)).say == (OutboundResult(id=1),)
+    assert answer(given.requests, 1, NO).say == (OutboundResult(id=1, refused="the run has ended"),)
 
 
 def test_a_pause_names_the_generation_that_asks() -> None:
     """So that an old child can't pause what a new one drives."""
-    (given,) = ask(Desk(), PauseRequest(id=1, run=RUN, code="code-changed", detail="recorded a, now b"))
+    (given,) = ask(Requests(), PauseRequest(id=1, run=RUN, code="code-changed", detail="recorded a, now b"))
     assert given.submit[0].what == Pause(
         run=RUN,  # type: ignore[arg-type]  # a plain str
         code="code-changed",
         detail="recorded a, now b",
         generation=GENERATION,
     )
-    assert answer(given.desk, 1, Done(4)).say == (PauseResult(id=1),)
+    assert answer(given.requests, 1, Done(4)).say == (PauseResult(id=1),)
 
 
 def test_a_runs_wish_to_end_names_the_generation_that_asks_and_is_its_own() -> None:
     """A child can't pass for an operator: whose wish it is, is not the child's to say."""
-    (given,) = ask(Desk(), CancelRequest(id=1, run=RUN, call=CALL, reason="nobody wants it"))
+    (given,) = ask(Requests(), CancelRequest(id=1, run=RUN, call=CALL, reason="nobody wants it"))
     (submitted,) = given.submit
     assert submitted.what == Cancel(
         run=RUN,  # type: ignore[arg-type]  # a plain str
@@ -148,14 +148,14 @@ def test_a_runs_wish_to_end_names_the_generation_that_asks_and_is_its_own() -> N
         generation=GENERATION,
     )
     assert submitted.stage == Stage.COMMITTED
-    assert answer(given.desk, 1, Done(4)).say == (CancelResult(id=1),)
-    assert answer(given.desk, 1, NO).say == (CancelResult(id=1, refused="the run has ended"),)
+    assert answer(given.requests, 1, Done(4)).say == (CancelResult(id=1),)
+    assert answer(given.requests, 1, NO).say == (CancelResult(id=1, refused="the run has ended"),)
 
 
 def test_a_commit_is_what_has_changed_a_log() -> None:
     """A value that is stored changes none until an event names it; nor does what was refused, or isn't open."""
-    wish = ask(Desk(), CancelRequest(id=1, run=RUN, call=CALL, reason="enough"))[-1].desk
-    value = ask(Desk(), *parts(1, b"x"))[-1].desk
+    wish = ask(Requests(), CancelRequest(id=1, run=RUN, call=CALL, reason="enough"))[-1].requests
+    value = ask(Requests(), *parts(1, b"x"))[-1].requests
     assert commits(wish, 1, Done(4))
     assert not commits(wish, 1, NO)
     assert not commits(wish, 2, Done(4))
@@ -166,16 +166,16 @@ def test_a_commit_is_what_has_changed_a_log() -> None:
 def test_a_value_is_stored_once_it_is_whole(size: int) -> None:
     """Whatever its length: the last part completes it."""
     data = bytes(size % 251 for _ in range(size))
-    given = ask(Desk(), *parts(1, data))
+    given = ask(Requests(), *parts(1, data))
     assert [len(each.submit) for each in given] == [0] * (len(given) - 1) + [1]
     stored = given[-1].submit[0].what
     assert stored == PutBlob(by=BY, run=RUN, sha256=hashlib.sha256(data).hexdigest(), data=data)  # type: ignore[arg-type]  # a plain str
-    assert answer(given[-1].desk, 1, Done(4)).say == (BlobStored(id=1),)
+    assert answer(given[-1].requests, 1, Done(4)).say == (BlobStored(id=1),)
 
 
 def test_a_value_with_a_wrong_name_is_refused() -> None:
     """Nothing is stored under a hash that it doesn't have."""
-    given = ask(Desk(), *parts(1, b"x" * 150, sha256="0" * 64))
+    given = ask(Requests(), *parts(1, b"x" * 150, sha256="0" * 64))
     assert not given[-1].submit
     (said,) = given[-1].say
     assert isinstance(said, BlobStored)
@@ -184,57 +184,59 @@ def test_a_value_with_a_wrong_name_is_refused() -> None:
 
 def test_a_value_over_the_limit_is_refused_alone_and_its_parts_are_not_kept() -> None:
     """The request is refused, the child lives; what it went on sending weighs nothing."""
-    given = ask(Desk(), *parts(1, b"x" * 1200), append(2))
+    given = ask(Requests(), *parts(1, b"x" * 1200), append(2))
     refusals = [said for each in given for said in each.say]
     assert len(refusals) == 1
     assert "1000 bytes" in str(refusals[0])
     assert given[-1].submit
-    assert not given[-2].desk.parts
+    assert not given[-2].requests.parts
 
 
 def test_values_that_no_event_names_may_not_pile_up() -> None:
     """Held, on their way and being gathered count together; what an event has named doesn't count any more."""
     first, second = b"a" * 900, b"b" * 900
-    desk = ask(Desk(), *parts(1, first))[-1].desk
-    assert "no event names" in str(ask(desk, *parts(2, second))[-1].say)
-    desk = answer(desk, 1, Done(4)).desk
-    assert desk.held == {(RUN, hashlib.sha256(first).hexdigest()): 900}
-    assert "no event names" in str(ask(desk, *parts(2, second))[-1].say)
+    requests = ask(Requests(), *parts(1, first))[-1].requests
+    assert "no event names" in str(ask(requests, *parts(2, second))[-1].say)
+    requests = answer(requests, 1, Done(4)).requests
+    assert requests.held == {(RUN, hashlib.sha256(first).hexdigest()): 900}
+    assert "no event names" in str(ask(requests, *parts(2, second))[-1].say)
     named = ev.StepCompleted(call=CallId(CALL), output=ev.Value(blob=hashlib.sha256(first).hexdigest()))
-    desk = ask(desk, append(2, named))[-1].desk
-    assert answer(desk, 2, NO).desk.held, "a refused append has named nothing"
-    desk = answer(desk, 2, Done(5)).desk
-    assert desk.held == {}
-    assert ask(desk, *parts(3, second))[-1].submit
+    requests = ask(requests, append(2, named))[-1].requests
+    assert answer(requests, 2, NO).requests.held, "a refused append has named nothing"
+    requests = answer(requests, 2, Done(5)).requests
+    assert requests.held == {}
+    assert ask(requests, *parts(3, second))[-1].submit
 
 
 def test_a_run_that_ends_leaves_no_value_behind_that_weighs_on_the_others() -> None:
     """Else one run that failed with a value stored and not named would cost every other run its large values."""
     left, wanted = b"a" * 900, b"b" * 900
-    desk = answer(ask(Desk(), *parts(1, left))[-1].desk, 1, Done(4)).desk
-    desk = answer(ask(desk, append(2, ev.RunFailed(error=ev.Fault(type="X", message=""))))[-1].desk, 2, Done(5)).desk
-    assert desk.held == {}
-    assert ask(desk, *parts(3, wanted))[-1].submit
+    requests = answer(ask(Requests(), *parts(1, left))[-1].requests, 1, Done(4)).requests
+    requests = answer(
+        ask(requests, append(2, ev.RunFailed(error=ev.Fault(type="X", message=""))))[-1].requests, 2, Done(5)
+    ).requests
+    assert requests.held == {}
+    assert ask(requests, *parts(3, wanted))[-1].submit
 
 
 def test_blobs_are_fetched_one_at_a_time() -> None:
     """Each may weigh 64 MiB; the next is asked for when this one is answered."""
     gets = [BlobGet(id=number, run=RUN, sha256=f"{number:064}") for number in (1, 2)]
-    desk = ask(Desk(), *gets)[-1].desk
-    first = fetch(desk, generation=GENERATION)
+    requests = ask(Requests(), *gets)[-1].requests
+    first = fetch(requests, generation=GENERATION)
     assert first.submit[0].what == ReadBlob(run=RUN, sha256=f"{1:064}", by=BY)  # type: ignore[arg-type]  # a plain str
-    assert fetch(first.desk, generation=GENERATION) == Given(first.desk)
-    came = answer(first.desk, 1, Done(4, b"data"))
+    assert fetch(first.requests, generation=GENERATION) == Given(first.requests)
+    came = answer(first.requests, 1, Done(4, b"data"))
     assert came.say == (Blob(1, b"data"),)
-    second = fetch(came.desk, generation=GENERATION)
-    assert second.desk.open == {2: Fetching(2)}
-    (refused,) = answer(second.desk, 2, NO).say
+    second = fetch(came.requests, generation=GENERATION)
+    assert second.requests.open == {2: Fetching(2)}
+    (refused,) = answer(second.requests, 2, NO).say
     assert refused == BlobStored(id=2, refused="the run has ended")
 
 
 def test_an_answer_to_nothing_is_ignored() -> None:
     """Correlations are ours; one that isn't open is late news."""
-    assert answer(Desk(), 5, Done(1)) == Given(Desk())
+    assert answer(Requests(), 5, Done(1)) == Given(Requests())
 
 
 @pytest.mark.parametrize(
@@ -259,15 +261,15 @@ def test_an_answer_to_nothing_is_ignored() -> None:
 def test_what_no_honest_runtime_asks_for_breaks_the_rules(requests: list[Any]) -> None:
     """An id used twice, a name that can't be, an event that isn't one, too much at once, parts that don't fit."""
     *good, bad = requests
-    desk = ask(Desk(), *good)[-1].desk if good else Desk()
+    before = ask(Requests(), *good)[-1].requests if good else Requests()
     with pytest.raises(RuleBroken):
-        ask(desk, bad)
+        ask(before, bad)
 
 
 def test_answered_requests_make_room() -> None:
     """The limit counts what is under way, not what ever was."""
-    desk = Desk()
+    requests = Requests()
     for number in range(20):
-        given = ask(desk, append(number))[-1]
-        desk = answer(given.desk, given.submit[0].correlation, Done(number)).desk
-    assert replace(desk, correlation=0, last=-1) == Desk()
+        given = ask(requests, append(number))[-1]
+        requests = answer(given.requests, given.submit[0].correlation, Done(number)).requests
+    assert replace(requests, correlation=0, last=-1) == Requests()

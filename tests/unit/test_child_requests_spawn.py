@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from actors.errors import RuleBroken
-from actors.logic.child_requests import Desk, Request, answer, commits, take
+from actors.logic.child_requests import Request, Requests, answer, commits, take
 from ipc.messages import INPUT, CancelRequest, FromChild, SpawnRequest, SpawnResult
 from ipc.parse import from_child
 from substrate.messages import Done, Refused, SpawnChild, Stage, WorkflowProcess
@@ -21,17 +21,17 @@ def spawn(number: int = 1, *, call: str = CALL, size: int = 2) -> SpawnRequest:
     return SpawnRequest(id=number, run=RUN, call=call, workflow="pay", input=b'"' + b"x" * (size - 2) + b'"', seen=4)
 
 
-def given(request: Request) -> tuple[Desk, SpawnChild, Stage]:
-    """The desk after it, and what the substrate is asked."""
-    made = take(Desk(), request, generation=GENERATION, limits=DEFAULT)
+def given(request: Request) -> tuple[Requests, SpawnChild, Stage]:
+    """The requests after it, and what the substrate is asked."""
+    made = take(Requests(), request, generation=GENERATION, limits=DEFAULT)
     (submitted,) = made.submit
     assert isinstance(submitted.what, SpawnChild)
-    return made.desk, submitted.what, submitted.stage
+    return made.requests, submitted.what, submitted.stage
 
 
 def test_a_child_run_is_asked_for_in_the_name_of_the_generation() -> None:
     """Which run and call it is for is checked by the substrate; who asks is the host's to say."""
-    desk, asked, stage = given(spawn())
+    requests, asked, stage = given(spawn())
     assert asked == SpawnChild(
         by=WorkflowProcess(GENERATION),
         run=RUN,  # type: ignore[arg-type]  # a plain str
@@ -42,17 +42,17 @@ def test_a_child_run_is_asked_for_in_the_name_of_the_generation() -> None:
     )
     assert stage is Stage.COMMITTED  # it is begun by a commit of its own, and what that lets out waits for the disk
     assert "x" * 10 not in repr(given(spawn(size=100))[1])
-    assert commits(desk, 1, Done(9))
-    assert not commits(desk, 1, NO)
-    assert answer(desk, 1, Done(9)).say == (SpawnResult(id=1),)
-    assert answer(desk, 1, NO).say == (SpawnResult(id=1, refused="the run is paused"),)
+    assert commits(requests, 1, Done(9))
+    assert not commits(requests, 1, NO)
+    assert answer(requests, 1, Done(9)).say == (SpawnResult(id=1),)
+    assert answer(requests, 1, NO).say == (SpawnResult(id=1, refused="the run is paused"),)
 
 
 def test_a_call_that_cant_be_one_breaks_the_rules() -> None:
     """As with every request that names one."""
     for request in (spawn(call="r0"), CancelRequest(id=1, run=RUN, call="r0", reason="x")):
         with pytest.raises(RuleBroken):
-            take(Desk(), request, generation=GENERATION, limits=DEFAULT)
+            take(Requests(), request, generation=GENERATION, limits=DEFAULT)
 
 
 @pytest.mark.parametrize(
