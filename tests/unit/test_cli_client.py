@@ -1,12 +1,16 @@
 """The command's client, against hosts that don't answer as hosts do."""
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from waypost.cli.client import Client
+from waypost.cli.client import Client, HostStopped
 from waypost.host.answers import Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.host.exits import Exit, exit_for
@@ -61,6 +65,37 @@ def test_a_socket_that_nobody_serves_is_no_host(tmp_path: Path) -> None:
         listener.bind(str(tmp_path / "s"))
     with pytest.raises(NoHost):
         Client(tmp_path / "s").get(Runs, "runs")
+
+
+def test_a_host_that_was_stopped_is_named_at_once(tmp_path: Path) -> None:
+    """The kernel connects to it all the same, as to Ctrl-Z in its terminal: whoever asks would wait for a minute."""
+    listens = (
+        "import socket, sys\n"
+        "listener = socket.socket(socket.AF_UNIX)\n"
+        "listener.bind(sys.argv[1])\n"
+        "listener.listen()\n"
+        "print(flush=True)\n"
+        "while True:\n"
+        "    with listener.accept()[0] as caller:\n"
+        "        caller.recv(65_536)\n"
+    )
+    at = tmp_path / "s"
+    with subprocess.Popen([sys.executable, "-c", listens, str(at)], stdout=subprocess.PIPE) as host:
+        try:
+            assert host.stdout is not None
+            host.stdout.readline()
+            host.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, host.pid, os.WSTOPPED)
+            with pytest.raises(HostStopped, match=f"process {host.pid}") as found:
+                Client(at).post(Runs, "runs")
+            assert f"kill -CONT {host.pid}" in found.value.hint
+            assert exit_for(found.value.code) is Exit.WITHHELD
+            host.send_signal(signal.SIGCONT)
+            os.waitid(os.P_PID, host.pid, os.WCONTINUED)
+            with pytest.raises(Unanswered):
+                Client(at).post(Runs, "runs")
+        finally:
+            host.kill()
 
 
 def test_a_host_that_says_nothing_is_given_up(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from ipc.errors import IpcError
+from ipc.process import peer_of
+from ipc.stopped import stopped
 from waypost.host.answers import Answer, Problem
 from waypost.host.errors import HostError, NoHost, NotNow, Unanswered
 from waypost.host.reach import reached
@@ -40,10 +43,26 @@ class Said(HostError):
         self.code = problem.code  # type: ignore[misc] # of this one error: the class has no code of its own
 
 
+class HostStopped(HostError):
+    """Somebody has stopped the host's process: it would take the request, and answer nobody. Nothing was asked."""
+
+    code = "withheld"
+
+    def __init__(self, pid: int) -> None:
+        hint = f"let it go on: kill -CONT {pid}, or fg in its terminal; nothing is lost"
+        super().__init__(f"the host here, process {pid}, has been stopped (SIGSTOP, or Ctrl-Z)", hint=hint)
+
+
 class _Connection(http.client.HTTPConnection):
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__("waypost", timeout=timeout)
         self._path = path
+
+    def stopped(self) -> int | None:
+        """The process that listens there, if it has been stopped."""
+        with contextlib.suppress(IpcError):  # of another pid namespace: nothing is known of it
+            return next(iter(stopped(peer_of(self.sock).pid, boxed=False)), None)
+        return None
 
     def connect(self) -> None:
         """Connect to the socket instead of a port."""
@@ -54,7 +73,10 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Client:
-    """A host that may be there; ``timeout`` in seconds. Every call may raise NoHost, NotNow, Said, Unanswered."""
+    """A host that may be there; ``timeout`` in seconds.
+
+    Every call may raise NoHost, HostStopped, NotNow, Said, Unanswered.
+    """
 
     def __init__(self, socket_path: Path, timeout: float = TIMEOUT) -> None:
         self._path, self._timeout = socket_path, timeout
@@ -88,7 +110,7 @@ class Client:
         return self._answer(kind, "POST", f"{_path(path)}{asked}", body, content_type)
 
     def follow(self, *path: str, **query: int | str) -> Iterator[bytes]:
-        """Ask, and read lines as they come, until the host ends or breaks off. Raises NoHost, Said, Unanswered."""
+        """Ask, and read lines as they come, until the host ends or breaks off. Raises as every call does."""
         asked = f"?{urlencode(query)}" if query else ""
         connection, response = self._let_in("GET", _path(path) + asked, None, "")
         try:
@@ -122,7 +144,7 @@ class Client:
     ) -> tuple["_Connection", http.client.HTTPResponse]:
         """The head of the answer of a host that had a place, and its connection; after a while also of one that hasn't.
 
-        Raises NoHost, Unanswered.
+        Raises NoHost, HostStopped, NotNow, Unanswered.
         """
         until, pause = time.monotonic() + self._timeout, threading.Event()
         while True:
@@ -154,6 +176,8 @@ class Client:
             raise NoHost(str(self._path.parent)) from None
         except PermissionError:
             raise NoHost(str(self._path.parent), "the host here belongs to another user") from None
+        if (pid := connection.stopped()) is not None:
+            raise HostStopped(pid)
         headers = {"Content-Type": content_type} if body is not None else {}
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused unread: the answer says why
             connection.request(method, path, body, headers)
