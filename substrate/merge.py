@@ -2,8 +2,9 @@
 
 The new pack is written aside and durable; its ``.keep``, which names the packs that it replaces; pack and index get
 their names, the directory synced; who reads opens the packs anew; only then the old ones' indexes go, then the packs,
-then the ``.keep`` files. Killed before the new index has its name, a merge leaves a file aside; killed after it, a list
-by which the next start finishes the work.
+then the ``.keep`` files; an index over all packs, of another program's making, goes before the first of them. Killed
+before the new index has its name, a merge leaves a file aside; killed after it, a list by which the next start finishes
+the work.
 """
 
 import errno
@@ -29,6 +30,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REPLACES = "replaces "
 """Begins a line of a merged pack's ``.keep``; the name (40 hex digits) of a pack follows. A format for ever."""
 _NAME = re.compile(r"[0-9a-f]{40}")
+_OF_ALL = "multi-pack-index"
 _SUFFIXES = ("idx", "pack", "keep")
 """Of a pack's files, in the order in which they go."""
 
@@ -141,9 +143,22 @@ def merge(disk: Disk, folder: Folder, chosen: Sequence[Pack], reopen: Callable[[
     keep = "".join(f"{_REPLACES}{sha}\n" for sha in old).encode()
     name_pack(disk, folder, aside(folder), new.made.hex(), lambda: index, keep=keep)
     yield
+    _forget_index_of_all(disk, folder)
     reopen()
     yield
     yield from _retire(disk, folder, old)
+
+
+def _forget_index_of_all(disk: Disk, folder: Folder) -> None:
+    """Remove an index over several packs that another program's git has made, as git does when one of these packs goes.
+
+    With one that names a pack which isn't there, ``git fsck`` fails. Raises OSError.
+    """
+    with os.scandir(folder.packs) as listing:
+        names = sorted(entry.name for entry in listing if entry.name.startswith(_OF_ALL))
+    for name in names:
+        if not name.endswith(".lock"):  # whoever holds that is at work on the next one
+            disk.unlink(f"{folder.packs}/{name}" + (f"/{_OF_ALL}-chain" if name == f"{_OF_ALL}.d" else ""))
 
 
 def _retire(disk: Disk, folder: Folder, old: Sequence[str]) -> Steps:
@@ -152,6 +167,7 @@ def _retire(disk: Disk, folder: Folder, old: Sequence[str]) -> Steps:
         for sha in old:
             disk.unlink(folder.pack(sha, suffix))
         yield
+    _forget_index_of_all(disk, folder)  # one that was made meanwhile, of what was still there
     disk.sync_directory(folder.packs)
 
 
@@ -173,6 +189,7 @@ def finish_merges(disk: Disk, folder: Folder) -> bool:
             gone += [sha] * bool(left)
     if gone:
         disk.sync_directory(folder.packs)
+        _forget_index_of_all(disk, folder)
         for _ in _retire(disk, folder, gone):
             pass
     return bool(gone)

@@ -52,7 +52,12 @@ def backup(repository: Path) -> None:
     git(repository, "bundle", "create", "-q", str(repository.parent / "bundle"), "log")
 
 
-BESIDE: tuple[Callable[[Path], None], ...] = (collect, check, repack, clone, backup)
+def index_of_all(repository: Path) -> None:
+    """Somebody's maintenance makes one index over all packs; it must not name one that a merge takes away."""
+    git(repository, "multi-pack-index", "write")
+
+
+BESIDE: tuple[Callable[[Path], None], ...] = (collect, check, repack, clone, backup, index_of_all)
 
 
 def made(path: Path) -> Store:
