@@ -6,7 +6,7 @@ from substrate import runlog
 from substrate.messages import Answer, Pause, Refused, Unpause
 from substrate.operations.append import extend
 from substrate.operations.cancelling import not_run
-from substrate.operations.change import Change, Context, Decided, Settled, View, fence, plain
+from substrate.operations.change import Context, Decided, Settled, View, changed, fence, plain
 from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
@@ -46,15 +46,7 @@ def _answer(view: View, operation: Answer, before: Known, ledger: fold.Ledger, c
     if isinstance(made, Refused):
         return made
     verdict = "approve" if operation.decision.approved else "reject"
-    return Change(
-        author="supervisor",
-        subject=f"{verdict} {call} of {operation.run}",
-        puts=made.puts,
-        deletes=made.deletes,
-        facts=(made.fact,),
-        known={operation.run: made.known},
-        value=call,
-    )
+    return changed((made,), f"{verdict} {call} of {operation.run}", value=call)
 
 
 def pause(view: View, operation: Pause, context: Context) -> Decided:  # noqa: PLR0911 - one return per rule
@@ -102,14 +94,7 @@ def _one(view: View, run: RunId, event: ev.AnyEvent, subject: str, context: Cont
     made = extend(view, run, view.known(run), (event,), context)
     if isinstance(made, Refused):
         return made
-    return Change(
-        author="supervisor",
-        subject=subject,
-        puts=made.puts,
-        deletes=made.deletes,
-        facts=(made.fact,),
-        known={run: made.known},
-    )
+    return changed((made,), subject)
 
 
 def _too_late(view: View, operation: Answer) -> Refused:

@@ -14,7 +14,7 @@ import msgspec
 from substrate.messages import Refused, SpawnChild
 from substrate.operations.append import child_may_write, extend
 from substrate.operations.buckets import consumed_at
-from substrate.operations.change import Change, Context, Decided, Settled, View, plain
+from substrate.operations.change import Change, Context, Decided, Settled, View, changed, plain
 from substrate.operations.granting import child_names, declared_now
 from substrate.operations.intake import into_inbox, numbered
 from substrate.operations.placing import Placed
@@ -89,14 +89,7 @@ def _refused(view: View, operation: SpawnChild, before: Known, why: str, context
     made = extend(view, operation.run, before, (event,), context)
     if isinstance(made, Refused):
         return made
-    return Change(
-        author="supervisor",
-        subject=f"refuse child {plain(operation.workflow)} at {operation.call} of {operation.run}",
-        puts=made.puts,
-        deletes=made.deletes,
-        facts=(made.fact,),
-        known={operation.run: made.known},
-    )
+    return changed((made,), f"refuse child {plain(operation.workflow)} at {operation.call} of {operation.run}")
 
 
 def _spawned(
