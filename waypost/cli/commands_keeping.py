@@ -56,7 +56,7 @@ def fsck(
 
 @app.command()
 def receipt(deployment: Deployment, data: Data = None) -> int:
-    """Print the host's signed word on how far a deployment's history reaches."""
+    """Print a signed statement of how far a deployment's history reaches."""
     from waypost.cli import keeping
 
     return keeping.receipt(deployment, data)
@@ -97,7 +97,7 @@ def restore(
 
 @app.command(name="rotate-key")
 def rotate_key(data: Data = None) -> int:
-    """Exchange the key that signs the history; the old one names the new one, and is destroyed."""
+    """Replace the key that signs the history; the old one names the new one, and is destroyed."""
     from waypost.cli import keeping
 
     return keeping.rotate_key(data)
@@ -105,7 +105,7 @@ def rotate_key(data: Data = None) -> int:
 
 @app.command(name="accept-rollback")
 def accept_rollback(deployment: Deployment, data: Data = None) -> int:
-    """Go on from what is left of a repository that was set back."""
+    """Go on from what is left of a repository that was rolled back."""
     from waypost.cli import keeping
 
     return keeping.accept_rollback(deployment, data)

@@ -31,7 +31,7 @@ def why(
     data: Data = None,
     json: Json = False,
 ) -> int:
-    """Say what it waits for, since when, until when, what follows, and what to do next."""
+    """Say what a run, a mail or a deployment waits for, since and until when, and what to do next."""
     from waypost.cli import explaining
 
     return explaining.why(what, data, as_json=json)
