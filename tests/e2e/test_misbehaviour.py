@@ -85,6 +85,7 @@ def test_a_child_that_breaks_the_wire_or_dies_is_replaced_and_its_host_goes_on(p
     assert status == 0
     log = (place.data / "logs" / "misbehaves.log").read_text()
     assert log.count("the workflow's code has closed or replaced descriptor") == 3
+    assert log.count("nothing comes from the host any more") == 3
     found = check(place, ENDS_THE_CHILD)
     assert found.generation == len(ENDS_THE_CHILD) + 1
 

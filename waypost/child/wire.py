@@ -115,7 +115,7 @@ def listen(fd: int, receiver: control.Receiver[FromHost], mailbox: Mailbox) -> N
     except (OSError, IpcError) as failure:
         mailbox.put(ChannelClosed(f"the control channel can't be read: {failure}"))
     else:
-        mailbox.put(ChannelClosed(""))
+        mailbox.put(ChannelClosed("nothing comes from the host any more: it is gone, or the workflow's code has shut it"))
 
 
 def optional(text: object) -> str | None:
