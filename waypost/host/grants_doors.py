@@ -2,26 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from substrate.messages import InForce, ReadGrants
 from waypost.host import granted
-from waypost.host.answers import Answer
-from waypost.host.api import SMALL, in_thread
 from waypost.host.bodies import Bodies
 from waypost.host.datadir import DataDir
-from waypost.host.errors import NotHosted, NotNow, Usage
+from waypost.host.doors import SMALL, asks, decoded, in_thread, named, route, user
+from waypost.host.errors import NotHosted, NotNow
 from waypost.host.granted import GrantsSet, GrantsShown, GrantsWanted
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.live import Live
 from waypost.model.grants import StepGrants
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +29,12 @@ class GrantsDoors:
     def routes(self) -> Sequence[Route]:
         """The doors."""
         path = "/v1/deployments/{name}/grants"
-        return (Route(path, self._show, methods=["GET"]), Route(path, self._change, methods=["POST"]))
+        return (route(path, asks(self.shown, named("name"))), route(path, self._change, "POST"))
 
-    async def _show(self, request: Request) -> Response:
-        return _json(await in_thread(self.shown, request.path_params["name"]))
-
-    async def _change(self, request: Request) -> Response:
+    async def _change(self, request: Request) -> GrantsSet:
         async with self.bodies.whole(request, SMALL, "the grants") as raw:
-            wanted = _decoded(raw)
-        name, user = request.path_params["name"], request.scope["waypost.user"]
-        return _json(await in_thread(self.changed, name, wanted, user))
+            wanted = decoded(raw, GrantsWanted)
+        return await in_thread(self.changed, request.path_params["name"], wanted, user(request))
 
     def shown(self, name: str) -> GrantsShown:
         """What is granted; one that sleeps isn't woken for it. Raises NoSuchDeployment, Unanswered; SubstrateError."""
@@ -63,14 +53,3 @@ class GrantsDoors:
             raise NoSuchDeployment(name, self.data.deployments())
         found: StepGrants = self.live.told(name, wanted.operation(user))
         return GrantsSet(deployment=name, step=wanted.step, grants=found, by=user)
-
-
-def _decoded(raw: bytes) -> GrantsWanted:
-    try:
-        return msgspec.json.decode(raw, type=GrantsWanted)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-        raise Usage(f"the body can't be read: {bad}") from None
-
-
-def _json(answer: Answer) -> Response:
-    return Response(msgspec.json.encode(answer), media_type="application/json")
