@@ -18,9 +18,10 @@ class ResumeDeployment:
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:
-    """``after``: what it was, ``draining``, or what held it."""
+    """``after``: what it was, ``draining``, or what held it. ``latched``: it is crash-looping, and so has no child yet."""
 
     after: str
+    latched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

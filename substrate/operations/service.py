@@ -66,5 +66,5 @@ def resume(view: View, operation: ResumeDeployment) -> Decided:
         subject=f"resume the deployment after {after}, by {plain(operation.by)}",
         puts=state_file(state),
         state=state,
-        value=GoesOn(after),
+        value=GoesOn(after, latched=bool(view.state.latch)),
     )

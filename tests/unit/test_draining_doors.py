@@ -93,6 +93,19 @@ def test_what_rests_already_is_not_drained() -> None:
     desk.check()
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_whoever_lets_a_crash_looping_deployment_go_on_is_told_that_it_does_not_yet(*, held: bool) -> None:
+    """A drain that it crashed in, or a backup of one that had: lifting that gives it no process."""
+    desk = Desk()
+    desk.begin()
+    desk.must(DrainDeployment("ann"))
+    desk.must(LatchDeployment(detail="3 exits"))
+    if held:
+        desk.must(HoldDeployment())
+    assert desk.must(ResumeDeployment("ann")) == GoesOn("drain" if held else "draining", latched=True)
+    desk.check()
+
+
 # --- the kernel ----------------------------------------------------------------------------------------------------
 
 

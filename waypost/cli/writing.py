@@ -71,7 +71,11 @@ def resume_held(name: str, data: str | None, *, yes: bool) -> Exit:
     if not agreed:
         raise NotConfirmed(name)
     resumed = Client(where.socket).post(DeploymentResumed, "deployments", name, "resume")
-    out(f"{resumed.deployment} goes on")
+    if resumed.latched:
+        out(f"{resumed.deployment} isn't held back any more, but it is crash-looping")
+        out(f"next: `waypost reset {resumed.deployment}` gives it a process again")
+    else:
+        out(f"{resumed.deployment} goes on")
     return Exit.OK
 
 

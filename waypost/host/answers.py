@@ -299,10 +299,11 @@ class Signalled(Answer, frozen=True, kw_only=True):
 
 
 class DeploymentResumed(Answer, frozen=True, kw_only=True):
-    """A held deployment goes on."""
+    """A held deployment goes on, as far as it isn't crash-looping (``latched``)."""
 
     deployment: str
     by: str
+    latched: bool = False
 
 
 class DeploymentReset(Answer, frozen=True, kw_only=True):

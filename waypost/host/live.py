@@ -22,6 +22,7 @@ from substrate.messages import (
     CancelTaken,
     Done,
     DrainDeployment,
+    GoesOn,
     Kept,
     LogPage,
     Operation,
@@ -73,7 +74,7 @@ from waypost.host.messages import Awaken, Deliver, Deployed, Deployments
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
-from waypost.host.status import exit_of, followed, status_of, stopped_of
+from waypost.host.status import crowd_of, exit_of, followed, status_of, stopped_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, Deployment, RunId
@@ -138,6 +139,7 @@ class Live:
                 why=each.description.why,
                 live=each.description.live,
                 stopped=stopped_of(each.description),
+                crowd=crowd_of(each.description),
             )
             for each in self.deployed()
         )
@@ -259,8 +261,8 @@ class Live:
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
         """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""
         self._known(name)
-        self._forward(name, ResumeDeployment(by))
-        return DeploymentResumed(deployment=name, by=by)
+        came = self._forward(name, ResumeDeployment(by))
+        return DeploymentResumed(deployment=name, by=by, latched=isinstance(came, GoesOn) and came.latched)
 
     def reset_deployment(self, name: str, by: str) -> DeploymentReset:
         """Let a crash-looping deployment have a child again. Raises NoSuchDeployment, RefusedByRule, NotNow."""
