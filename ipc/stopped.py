@@ -13,10 +13,15 @@ _DEPTH = 2
 
 def stopped(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:
     """The processes of a child that are stopped, the host's own child first. ``boxed``: it is in a namespace."""
+    return tuple(pid for pid in processes(child, boxed=boxed, proc=proc) if _state(pid, proc) == b"T")
+
+
+def processes(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:
+    """Those that a child is made of, the host's own first; the last one runs the code, if the kernel says so much."""
     found = [child]
     for _ in range(_DEPTH if boxed else 0):
         found += _first(found[-1], proc)
-    return tuple(pid for pid in dict.fromkeys(found) if _state(pid, proc) == b"T")
+    return tuple(dict.fromkeys(found))
 
 
 def _first(pid: int, proc: Path) -> list[int]:

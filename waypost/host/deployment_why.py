@@ -4,8 +4,10 @@ A host says it in its supervisor's own sentence; of one that nobody runs the rep
 """
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, assert_never
 
+from ipc.crowded import Crowd
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
 from waypost.host.top_answers import TopRow
@@ -25,7 +27,7 @@ def sentence_of(situation: Situation) -> Sentence:
     if situation.stopped:
         return _stopped(situation)
     if situation.hosted and situation.why is not None:
-        return situation.why
+        return situation.why if situation.crowd is None else _crowded(situation.why, situation.crowd)
     if situation.hosted:
         return Sentence(waits_for="its host to say how it is", then="it says so", since=situation.since)
     name, run, left = situation.name, command("run"), situation.left_out
@@ -63,6 +65,33 @@ def sentence_of(situation: Situation) -> Sentence:
             what = "a host, as no host runs it"
             then = "it goes on where it was; mail that is sent meanwhile is kept, and taken in then"
     return Sentence(waits_for=what, then=then, since=situation.since, command=run, needed=True)
+
+
+def threadless(crowd: Crowd) -> Sentence:
+    """The sentence of what waits for a thread: which limit is reached, and what raises it."""
+    there, raised = f"{crowd.count} of {crowd.most} processes and threads are there", ""
+    match crowd.whose:
+        case "user":
+            limit, helps = "its user's, of --processes or ulimit -u", "end that host and let it have more"
+            raised = command("run", "--processes", str(2 * crowd.most))
+        case "service":
+            limit, helps = f"of {crowd.group}", "allow that service more, by TasksMax= of systemd"
+        case "machine":
+            limit, helps = "of this machine", "allow it more, by sysctl kernel.threads-max"
+        case _:
+            assert_never(crowd.whose)
+    return Sentence(
+        waits_for=f"a thread for its code to run in: {there} ({limit})",
+        then=f"it goes on by itself when one is free; {helps}",
+        command=raised,
+    )
+
+
+def _crowded(why: Sentence, crowd: Crowd) -> Sentence:
+    """Whatever needs a thread waits for it; whether anything does isn't known here."""
+    full = threadless(crowd)
+    more = f"whatever needs one waits for {full.waits_for}; {full.then}"
+    return replace(why, then=f"{why.then}; {more}", command=why.command or full.command)
 
 
 def _stopped(situation: Situation) -> Sentence:

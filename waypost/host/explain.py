@@ -6,6 +6,7 @@ Pure.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ipc.crowded import Crowd
 from waypost.host.answers import ChildExit, Line
 from waypost.host.narrate import Narrator
 from waypost.model import events as ev
@@ -52,6 +53,8 @@ class Situation:
     """Of one that sleeps: its runs, as far as they are named."""
     stopped: tuple[int, ...] = ()
     """Processes of it that somebody has stopped, and that do nothing until they are let go on."""
+    crowd: Crowd | None = None
+    """The limit that lets its process begin no more threads."""
     beside: bool = False
     """Whether a host runs here, and not this one."""
     left_out: LeftOut | None = None

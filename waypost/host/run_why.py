@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 from waypost.host.answers import RunShown, WaitingOn
-from waypost.host.deployment_why import blocks, fields, sentence_of, told
+from waypost.host.deployment_why import blocks, fields, sentence_of, threadless, told
 from waypost.host.explain import CANCEL, PAUSE, Situation, Told, state_name
 from waypost.host.narrate import printable
 from waypost.host.sight import shut_off
@@ -133,6 +133,8 @@ def _sentence(wait: Waiting, detail: str, run: Told, situation: Situation, since
             return replace(_from_somebody(wait.kind, detail, run, situation), since=since)
         case "child-run":
             return replace(_child_run(wait, detail, run), since=since)
+        case "child" if situation.crowd is not None:
+            return replace(threadless(situation.crowd), since=since)
         case "dispatch" | "child" | "step" | "timer" | "retry" | "cancel":
             what, then = _by_itself(wait.kind, wait, detail, run, situation)
             if wait.kind == "cancel" and _told_at_once(since, situation):

@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 
 from actors.describing import Description
+from ipc.crowded import Crowd, crowded
 from ipc.stopped import stopped
 from waypost.host.answers import AtWork, ChildExit, DeploymentFollowed, DeploymentStatus, FreshProcess
 from waypost.host.narrate import printable
@@ -55,4 +56,14 @@ def exit_of(description: Description) -> ChildExit | None:
 def stopped_of(description: Description) -> tuple[int, ...]:
     """Processes of its child that somebody has stopped, as the kernel says now."""
     child = description.pid
-    return () if child is None else stopped(child, boxed=description.isolation.startswith("namespace"))
+    return () if child is None else stopped(child, boxed=_boxed(description))
+
+
+def crowd_of(description: Description) -> Crowd | None:
+    """The limit that lets its child begin no more threads, as the kernel says now."""
+    child = description.pid
+    return None if child is None else crowded(child, boxed=_boxed(description))
+
+
+def _boxed(description: Description) -> bool:
+    return description.isolation.startswith("namespace")
