@@ -243,6 +243,8 @@ class Kin:
 
     awaited: dict[Spawner, RunId] = field(default_factory=dict)
     """Open children of the runs that go on."""
+    let_go: set[RunId] = field(default_factory=set)
+    """Those of them whose end was asked for, as their parents have it."""
     live: dict[RunId, tuple[Spawner, bool]] = field(default_factory=dict)
     """Children that have begun and not ended: whose, and whether their end was asked for."""
     queued: dict[Spawner, tuple[RunId, str]] = field(default_factory=dict)
@@ -253,7 +255,10 @@ class Kin:
         ledger = fold.ledger(known.run)
         if ledger is None:
             return
-        self.awaited.update({Spawner(ledger.run, call): each.child for call, each in ledger.children.items()})
+        for call, each in ledger.children.items():
+            self.awaited[Spawner(ledger.run, call)] = each.child
+            if each.cancelling:
+                self.let_go.add(each.child)
         parent = ledger.started.parent
         if parent:
             self.live[ledger.run] = Spawner(parent.run, parent.call), ledger.cancel is not None
@@ -267,10 +272,11 @@ class Kin:
                     "child", layout.run_dir(by.run), f"{by.call} awaits {child}, which neither is queued nor goes on"
                 )
         for child, (by, cancelled) in self.live.items():
-            if self.awaited.get(by) != child and not cancelled and by.run not in unread:
+            awaited = self.awaited.get(by) == child and child not in self.let_go
+            if not (awaited or cancelled) and by.run not in unread:
                 yield broken(
                     "child", layout.run_dir(child), f"a child of {by.run}, which doesn't await it, and goes on"
                 )
         for by, (child, path) in self.queued.items():
-            if self.awaited.get(by) != child and by.run not in unread:
+            if (self.awaited.get(by) != child or child in self.let_go) and by.run not in unread:
                 yield broken("child", path, f"the mail of {child} is queued, and {by.run} doesn't await it")

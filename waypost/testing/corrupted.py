@@ -12,7 +12,7 @@ from substrate import layout, runlog
 from substrate import state as files
 from substrate.folder import REF
 from substrate.keys import SigningKey
-from substrate.messages import Claim, Deploy, MailDelivered, PutBlob, QueueMail, Reject
+from substrate.messages import Claim, Deploy, MailDelivered, PutBlob, QueueMail, Reject, SpawnChild, TakeUp
 from substrate.operations.buckets import BUCKET_AGE
 from substrate.rules import Commit
 from substrate.store import Store
@@ -23,7 +23,7 @@ from waypost.model.declaration import Declared
 from waypost.model.ids import RunId, message_key
 from waypost.model.queue import Entry, decode, encode
 from waypost.model.schedule import schedule
-from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, Desk, call, first_files, message
+from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, STARTED, Desk, call, first_files, message
 from waypost.testing.stores import AT
 
 VALUE = b'"' + b"v" * 70_000 + b'"'
@@ -93,6 +93,15 @@ class World:
         self.held = desk.enqueue(message("inbox@x", text="another"))
         self.claimed = desk.enqueue(message("claimed@x"))
         desk.must(Claim(self.claimed))
+        self.parent = desk.start(message("parent@x"))
+        for number in (1, 2):
+            desk.must(SpawnChild(by=by, run=self.parent, call=call(number), workflow="pay", input=b"1", seen=0))
+        self.child, self.unborn = (
+            desk.index.queue[arrival].queued.entry.run for arrival in list(desk.index.queue)[-2:]
+        )
+        (born,) = desk.index.queued_for(self.child)
+        desk.must(Claim(born))
+        desk.must(TakeUp(arrival=born, start=STARTED))
         for name in ("old", "new"):  # the second one closes the bucket of the first
             arrival = desk.enqueue(message(f"{name}@x"))
             desk.must(Claim(arrival))

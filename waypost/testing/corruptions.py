@@ -14,6 +14,7 @@ from substrate import layout
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
 from waypost.testing.corrupted import DEPLOYED, NULL, STAMP, Bad, World, completed, recorded, started
+from waypost.testing.corrupted_children import CHILDREN, UNSEEN_OF_CHILDREN
 from waypost.testing.corrupted_schedules import SCHEDULES, UNSEEN
 from waypost.testing.desk import ADDRESS, call
 from waypost.testing.misdeeds import (
@@ -182,6 +183,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     Corruption("grants that say more", "grants", lambda _: granting("@run", b'{"files":["/"]}')),
     Corruption("a child grants itself a secret", "author", lambda _: replace(granting("pay", SECRET), author=CHILD)),
     *(Corruption(name, rule, make) for name, rule, make in SCHEDULES),
+    *(Corruption(name, rule, make) for name, rule, make in CHILDREN),
     # --- code ---
     Corruption("a tree of code under another hash", "hash", lambda _: code({"x.py": b"x"}, "ab" * 32)),
     Corruption("a file is added to deployed code", "write-once", lambda _: code({"y.py": b"y"}, DEPLOYED.tree)),
@@ -345,6 +347,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
 
 HISTORY = {
     *UNSEEN,
+    *UNSEEN_OF_CHILDREN,
     "a child asks for a run's end by itself",
     "the host speaks for an administrator",
     "a child signals its own run",
