@@ -229,7 +229,7 @@ def test_a_sound_repository_is_copied_whole(killed: Path, tmp_path: Path) -> Non
     assert b"flush3@x" in b"".join((tmp_path / "out" / "files" / "mail" / "1" / "00").joinpath(name).read_bytes()
                                    for name in ("0000000016.eml",))  # fmt: skip
     logs = sorted((tmp_path / "out" / "logs").iterdir())
-    assert len(logs) == 4
+    assert len(logs) == 6
     assert json.loads((tmp_path / "out" / "salvaged.json").read_bytes())["lost"] == []
 
 
@@ -244,7 +244,7 @@ def test_what_lies_before_the_damage_is_copied_and_the_journal_with_it(killed: P
     assert made.journals == (journal.name,)
     assert (tmp_path / "out" / "journals" / journal.name).read_bytes() == bytes(raw)
     mails = {path.name for path in (tmp_path / "out" / "files" / "mail").rglob("*.eml")}
-    assert {"0000000010.eml", "0000000011.eml"} <= mails
+    assert {"0000000013.eml", "0000000014.eml"} <= mails
     assert "0000000015.eml" not in mails
     assert "readable" in rules(killed, KEY.public), "and the check says so"
     assert verb("fsck", str(killed), "--salvage", str(tmp_path / "again"), cwd=tmp_path).status == Exit.REFUSED
