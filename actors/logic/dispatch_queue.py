@@ -26,6 +26,7 @@ from actors.logic.dispatch_routing import Accepted, accepting_wait, no_answer_to
 from actors.logic.dispatch_turn import Turn
 from substrate.messages import Claim, Done, NoAnswer, Queued, Refused, Release, Result, TakeUp, Withheld
 from waypost.model import run as fold
+from waypost.model.child_mail import spawner
 from waypost.model.ids import CallId
 
 
@@ -77,7 +78,8 @@ def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
     """What taking up this mail would do now; None when it has to wait."""
     starts = (
         isinstance(turn.child, Up)
-        and turn.child.takes == "all"
+        # A child run is part of one that has begun: a deployment that lets those go on begins it, too.
+        and (turn.child.takes == "all" or spawner(mail.entry.id) is not None)
         and dispatch_barrier.begins(turn)
         and card.first == mail.entry.arrival
     )
