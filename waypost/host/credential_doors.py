@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pykka
 from starlette.requests import Request
@@ -11,12 +10,12 @@ from starlette.routing import Route
 from waypost.acting import Ref
 from waypost.host.credential_answers import CredentialsReloaded, CredentialsShown, Delivered
 from waypost.host.doors import asks, route
-from waypost.host.errors import NotNow, Unanswered
+from waypost.host.errors import NotNow
+from waypost.host.hosted import ask
 from waypost.host.keeper import KeeperActor
 from waypost.host.keeper_messages import ListCredentials, Reload, Reloaded, TryCredentials
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.messages import Deployed, Deployments
-from waypost.shell import ActorBroken, request
 
 TIMEOUT = 40.0
 """Seconds: longer than the keeper lets anybody wait."""
@@ -38,12 +37,12 @@ class CredentialDoors:
 
     def shown(self) -> CredentialsShown:
         """Each credential, and how its last reading went. Raises NotNow, Unanswered."""
-        found: CredentialsShown = _ask(self._keeper(), ListCredentials())
+        found: CredentialsShown = ask(self._keeper(), ListCredentials(), TIMEOUT)
         return found
 
     def checked(self) -> CredentialsShown:
         """Each credential, and whether it can be read now. Raises NotNow, Unanswered."""
-        found: CredentialsShown = _ask(self._keeper(), TryCredentials())
+        found: CredentialsShown = ask(self._keeper(), TryCredentials(), TIMEOUT)
         return found
 
     def reloaded(self, name: str) -> CredentialsReloaded:
@@ -51,12 +50,12 @@ class CredentialDoors:
 
         Raises BadCredentials, NoSuchDeployment, NotNow, Unanswered.
         """
-        deployed: tuple[Deployed, ...] = _ask(self.root, Deployments())
+        deployed: tuple[Deployed, ...] = ask(self.root, Deployments(), TIMEOUT)
         named = [each for each in deployed if name in {"", each.spec.name}]
         if name and not named:
             raise NoSuchDeployment(name, tuple(each.spec.name for each in deployed))
         supervisors = {str(each.spec.name): each.supervisor for each in named if each.supervisor is not None}
-        done: Reloaded = _ask(self._keeper(), Reload(supervisors))
+        done: Reloaded = ask(self._keeper(), Reload(supervisors), TIMEOUT)
         # One without a supervisor is asleep, or being made anew: its next process asks for what holds then.
         asleep = (Delivered(deployment=each.spec.name, state="kept") for each in named if each.supervisor is None)
         delivered = sorted((*done.delivered, *asleep), key=lambda each: each.deployment)
@@ -67,15 +66,6 @@ class CredentialDoors:
         if not keepers:
             raise NotNow("the host is starting, or ending")
         return keepers[0]
-
-
-def _ask(ref: Ref, body: object) -> Any:
-    try:
-        return request(ref, body, timeout=TIMEOUT)
-    except pykka.Timeout:
-        raise Unanswered(f"nothing within {TIMEOUT:g} s") from None
-    except (pykka.ActorDeadError, ActorBroken):
-        raise Unanswered("the part of the host that would answer has ended") from None
 
 
 def _deployment(request: Request) -> str:

@@ -4,14 +4,11 @@ Every call may raise Unanswered: a part of the host has failed, or takes too lon
 """
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 from typing import Any
 
 import pykka
 
-from actors.describing import Changed, Description
 from actors.draining import Recycle
-from actors.messages import Begun, Describe, Forward
 from actors.starting import start_of
 from substrate.messages import (
     Accepted,
@@ -20,7 +17,6 @@ from substrate.messages import (
     Approvals,
     Cancel,
     CancelTaken,
-    Done,
     DrainDeployment,
     GoesOn,
     Kept,
@@ -35,7 +31,6 @@ from substrate.messages import (
     ReadRuns,
     ReadSchedules,
     ReadSealed,
-    Refused,
     RejectedPage,
     RejectHeld,
     ReleaseHeld,
@@ -45,9 +40,7 @@ from substrate.messages import (
     Signal,
     SignalTaken,
     Unpause,
-    Withheld,
 )
-from substrate.requests import READING
 from waypost.acting import Ref
 from waypost.host.answers import (
     Answered,
@@ -66,32 +59,22 @@ from waypost.host.answers import (
     Signalled,
 )
 from waypost.host.beside import Beside
-from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule, Unanswered
+from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule
 from waypost.host.explain import LeftOut, Situation
-from waypost.host.keeping_errors import NoSuchDeployment
+from waypost.host.hosted import TIMEOUT, Hosted
 from waypost.host.mailbus import MailBusActor
-from waypost.host.messages import Awaken, Deliver, Deployed, Deployments
+from waypost.host.messages import Deliver, Deployed
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
-from waypost.host.status import crowd_of, exit_of, followed, status_of, stopped_of
+from waypost.host.status import crowd_of, exit_of, status_of, stopped_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
-from waypost.model.ids import CallId, Deployment, RunId
+from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
 from waypost.model.mail import BadAddress
 from waypost.model.mail import address as normal
-from waypost.shell import ActorBroken, request
 
-TIMEOUT = 30.0
-"""Seconds until an answer is given up."""
-FOLLOW = 20.0
-"""Seconds until who looks on is answered that nothing has changed."""
-_SLEEP = frozenset({"dormant", "waking"})
-_ON_THE_WAY = frozenset({"idle", "starting", "dozing", "dormant"})
-"""States in which a deployment that was woken isn't up yet, or again."""
-_WAKING = 16
-"""Changes of its state for which is waited then."""
 _PORTION = 128
 """Runs that the deployment's writer tells of in one turn: some 10 ms."""
 
@@ -107,7 +90,7 @@ class Live:
         left_out: Iterable[LeftOut] = (),
         timeout: float = TIMEOUT,
     ) -> None:
-        self._root, self._limits, self._resting, self._timeout = root, limits, resting, timeout
+        self._hosted, self._limits, self._resting = Hosted(root, timeout), limits, resting
         self._left_out = {each.name: each for each in left_out}
 
     def everything(self) -> Beside:
@@ -118,8 +101,7 @@ class Live:
 
     def deployed(self) -> tuple[Deployed, ...]:
         """Every deployment as the root knows it."""
-        found: tuple[Deployed, ...] = self._request(self._root, Deployments())
-        return found
+        return self._hosted.deployed()
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment."""
@@ -150,17 +132,7 @@ class Live:
 
     def follow(self, name: str, mark: str) -> DeploymentFollowed:
         """How a deployment is; if that still has this mark, once it has changed, or after a while."""
-        each = self._hosted(name)
-        if each.supervisor is None:
-            return followed(each.description)
-        now: Description = self._request(each.supervisor, Describe())
-        found = followed(now)
-        if found.mark != mark:
-            return found
-        try:
-            return followed(request(each.supervisor, Changed(now), timeout=FOLLOW))
-        except (pykka.Timeout, pykka.ActorDeadError, ActorBroken):
-            return found
+        return self._hosted.follow(name, mark)
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
@@ -169,7 +141,7 @@ class Live:
             # A portion at a time: what else the deployment has to write doesn't wait for the whole list.
             before = found[-1].run if found else None
             question = ReadRuns(limit=min(_PORTION, limit - len(found)), before=before)
-            portion: tuple[RunLine, ...] = self._forward(deployment, question)
+            portion: tuple[RunLine, ...] = self._hosted.forward(deployment, question)
             found += portion
             if len(portion) < question.limit:
                 break
@@ -178,7 +150,7 @@ class Live:
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq."""
         try:
-            page: LogPage = self._forward(deployment, ReadLog(run=run, after=after, limit=self._limits.page))
+            page: LogPage = self._hosted.forward(deployment, ReadLog(run=run, after=after, limit=self._limits.page))
         except RefusedByRule as refused:
             if refused.rule == "no-run":
                 return None
@@ -190,7 +162,7 @@ class Live:
         found: list[Approval] = []
         after: RunId | None = None
         while True:
-            page: Approvals = self._forward(deployment, ReadApprovals(after=after, limit=_PORTION))
+            page: Approvals = self._hosted.forward(deployment, ReadApprovals(after=after, limit=_PORTION))
             found += page.found
             after = page.next
             if after is None:
@@ -198,17 +170,17 @@ class Live:
 
     def on_hold(self, deployment: str, limit: int) -> tuple[Kept, ...]:
         """Mails on hold, oldest first."""
-        found: tuple[Kept, ...] = self._forward(deployment, ReadHold(limit=limit))
+        found: tuple[Kept, ...] = self._hosted.forward(deployment, ReadHold(limit=limit))
         return found
 
     def rejected(self, deployment: str, cursor: tuple[int, int] | None) -> RejectedPage:
         """Mails that were rejected, a page."""
-        page: RejectedPage = self._forward(deployment, ReadRejected(cursor=cursor))
+        page: RejectedPage = self._hosted.forward(deployment, ReadRejected(cursor=cursor))
         return page
 
     def schedules(self, deployment: str) -> tuple[Planned, ...]:
         """The cron schedules of a deployment."""
-        found: tuple[Planned, ...] = self._forward(deployment, ReadSchedules())
+        found: tuple[Planned, ...] = self._hosted.forward(deployment, ReadSchedules())
         return found
 
     # --- writing -----------------------------------------------------------------------------------------------------
@@ -219,7 +191,7 @@ class Live:
         if not buses:
             raise NotNow("the mail bus is being made anew")
         try:
-            taken: MailTaken = self._request(buses[0], Deliver(address, raw))
+            taken: MailTaken = self._hosted.ask(buses[0], Deliver(address, raw))
         except NoSuchAddress:
             self._refuse_for_resting(address)
             raise
@@ -231,43 +203,43 @@ class Live:
         spec = next((each.spec for each in self.deployed() if each.spec.name == situation.name), None)
         start = None if spec is None else start_of(spec)
         what = Cancel(run=run, reason=reason, origin=origin, by=by, start=start)
-        taken: CancelTaken = self._forward(situation.name, what)
+        taken: CancelTaken = self._hosted.forward(situation.name, what)
         return CancelAsked(run=run, fresh=taken.fresh, at=taken.at, origin=taken.origin, by=taken.by)
 
     def signal(self, text: str, name: str, identity: str, raw: bytes) -> Signalled:
         """Send a run a named signal. Raises NoSuchRun, RefusedByRule, NotNow."""
         situation, run = locate(self.everything(), text)
         what = Signal(run=run, name=name, id=identity, payload=raw)
-        taken: SignalTaken = self._forward(situation.name, what)
+        taken: SignalTaken = self._hosted.forward(situation.name, what)
         return Signalled(run=run, name=name, id=identity, outcome=taken.outcome, call=taken.call)
 
     def answer(self, text: str, call: str | None, decision: Decision) -> Answered:
         """Answer an open approval of a run. Raises NoSuchRun, RefusedByRule, NotNow."""
         situation, run = locate(self.everything(), text)
         named = None if call is None else CallId(call)
-        answered: CallId = self._forward(situation.name, Answer(run=run, call=named, decision=decision))
+        answered: CallId = self._hosted.forward(situation.name, Answer(run=run, call=named, decision=decision))
         return Answered(run=run, call=answered, approved=decision.approved, by=decision.by)
 
     def resume(self, text: str, by: str) -> Resumed:
         """Let a paused run go on. Raises NoSuchRun, RefusedByRule, NotNow."""
         situation, run = locate(self.everything(), text)
-        self._forward(situation.name, Unpause(run=run, by=by))
+        self._hosted.forward(situation.name, Unpause(run=run, by=by))
         return Resumed(run=run, by=by)
 
     def told(self, name: str, what: Operation | Question) -> Any:
         """The value of what a deployment that is hosted is asked. Raises NotHosted, RefusedByRule, NotNow."""
-        return self._forward(name, what)
+        return self._hosted.forward(name, what)
 
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
         """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        self._known(name)
-        came = self._forward(name, ResumeDeployment(by))
+        self._hosted.deployment(name)
+        came = self._hosted.forward(name, ResumeDeployment(by))
         return DeploymentResumed(deployment=name, by=by, latched=isinstance(came, GoesOn) and came.latched)
 
     def reset_deployment(self, name: str, by: str) -> DeploymentReset:
         """Let a crash-looping deployment have a child again. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        self._known(name)
-        self._forward(name, ResetDeployment(by))
+        self._hosted.deployment(name)
+        self._hosted.forward(name, ResetDeployment(by))
         return DeploymentReset(deployment=name, by=by)
 
     def drain_deployment(self, name: str, by: str, *, end: bool) -> DeploymentDraining:
@@ -275,31 +247,31 @@ class Live:
 
         Raises NoSuchDeployment, RefusedByRule, NotNow.
         """
-        self._known(name)
-        self._forward(name, DrainDeployment(by, end))
+        self._hosted.deployment(name)
+        self._hosted.forward(name, DrainDeployment(by, end))
         return DeploymentDraining(deployment=name, by=by)
 
     def recycle_deployment(self, name: str, reason: str) -> DeploymentRecycling:
         """Give it a fresh process; answered at once. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        return DeploymentRecycling(deployment=name, generation=self._begun(name, Recycle(reason)))
+        return DeploymentRecycling(deployment=name, generation=self._hosted.begun(name, Recycle(reason)))
 
     def seal(self, name: str) -> SealedNow:
         """Bring all of a deployment onto its branch. Raises NoSuchDeployment, NotNow."""
-        self._known(name)
-        if self._hosted(name).description.state != "dormant":  # whoever sleeps has sealed all of it
-            self._forward(name, ReadSealed())
+        self._hosted.deployment(name)
+        if self._hosted.deployment(name).description.state != "dormant":  # whoever sleeps has sealed all of it
+            self._hosted.forward(name, ReadSealed())
         return SealedNow(deployment=name)
 
     def release(self, text: str) -> Released:
         """Let a mail in from hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""
         deployment, arrival = named_on_hold(self.everything(), text)
-        accepted: Accepted = self._forward(deployment, ReleaseHeld(arrival))
+        accepted: Accepted = self._hosted.forward(deployment, ReleaseHeld(arrival))
         return Released(mail=mail_name(deployment, arrival), run=accepted.run)
 
     def reject(self, text: str) -> Rejected:
         """Reject a mail on hold. Raises NotOnHold, AmbiguousMail, RefusedByRule, NotNow."""
         deployment, arrival = named_on_hold(self.everything(), text)
-        self._forward(deployment, RejectHeld(arrival))
+        self._hosted.forward(deployment, RejectHeld(arrival))
         return Rejected(mail=mail_name(deployment, arrival))
 
     # --- inside -------------------------------------------------------------------------------------------------------
@@ -317,80 +289,3 @@ class Live:
         unread = [each.name for each in resting if each.state == "unreadable"]
         if unread:
             raise NotNow(f"the repository of {', '.join(unread)} can't be read (`waypost verify` says why)") from None
-
-    def _hosted(self, name: str) -> Deployed:
-        deployed = self.deployed()
-        found = next((each for each in deployed if each.spec.name == name), None)
-        if found is None:
-            raise NoSuchDeployment(name, tuple(each.spec.name for each in deployed))
-        return found
-
-    def _known(self, name: str) -> None:
-        known = tuple(each.spec.name for each in self.deployed())
-        if name not in known:
-            raise NoSuchDeployment(name, known)
-
-    def _begun(self, name: str, what: Begun) -> Any:
-        """What a deployment that runs has begun; one that sleeps is woken, and waited for until it runs."""
-        found = self._hosted(name)
-        slept = found.supervisor is None
-        for _ in range(_WAKING):
-            supervisor = found.supervisor or self._awaken(name)
-            now: Description = self._request(supervisor, Describe())
-            result = self._request(supervisor, what)
-            slept = slept or (isinstance(result, Refused) and result.code == "asleep")
-            if not slept or now.state not in _ON_THE_WAY:
-                break
-            with suppress(pykka.Timeout, pykka.ActorDeadError, ActorBroken):
-                request(supervisor, Changed(now), timeout=self._timeout)
-            found = self._hosted(name)
-        else:
-            raise NotNow(f"{name} is on its way for too long")
-        return _value(result)
-
-    def _awaken(self, name: str) -> Ref:
-        """The supervisor of a deployment, which is woken if it sleeps. Raises NotNow."""
-        woken: Deployed = self._request(self._root, Awaken(Deployment(name)))
-        if woken.supervisor is None:
-            raise NotNow(f"{name} is being made anew")
-        return woken.supervisor
-
-    def _forward(self, deployment: str, what: Operation | Question) -> Any:
-        """The value of an operation or question, as its docstring says."""
-        found = next((each for each in self.deployed() if each.spec.name == deployment), None)
-        if found is None:
-            raise NotHosted(deployment)
-        if found.supervisor is None and isinstance(what, READING):
-            raise NotNow(f"nobody has {deployment} open: it is read from the disk")
-        supervisor = found.supervisor or self._awaken(deployment)
-        return _value(self._request(supervisor, Forward(what), again=lambda: self._fallen_asleep(deployment)))
-
-    def _fallen_asleep(self, name: str) -> Ref | None:
-        """The next supervisor of one that has fallen asleep at this very moment, and has read nothing more."""
-        return self._awaken(name) if self._hosted(name).description.state in _SLEEP else None
-
-    def _request(self, ref: Ref, body: Any, again: Callable[[], Ref | None] = lambda: None) -> Any:
-        try:
-            return request(ref, body, timeout=self._timeout)
-        except pykka.Timeout:
-            raise Unanswered(f"nothing within {self._timeout:g} s") from None
-        except pykka.ActorDeadError:
-            if (another := again()) is not None:
-                return self._request(another, body)
-            raise Unanswered("the part of the host that would answer has ended") from None
-        except ActorBroken as broken:
-            raise Unanswered(f"the part of the host that would answer has failed: {broken.message}") from None
-
-
-def _value(result: Any) -> Any:
-    match result:
-        case Done():
-            return result.value
-        case Refused(code="asleep"):
-            raise NotNow(result.why)
-        case Refused():
-            raise RefusedByRule(result.code, result.why, result.hint)
-        case Withheld():
-            raise NotNow(result.reason)
-        case _:
-            raise TypeError(f"a supervisor answered {result!r}")

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pykka
-
 from waypost.acting import Ref
 from waypost.host.answers import CodeDeployed
 from waypost.host.describe import Described
-from waypost.host.errors import BadWorkflow, NotHosted, Unanswered
+from waypost.host.errors import BadWorkflow, NotHosted
+from waypost.host.hosted import ask
 from waypost.host.messages import Deployed, Deployments, Redeploy
-from waypost.shell import ActorBroken, request
 
 _MARGIN = 30.0
 """Seconds beside those that runs have to come to rest."""
@@ -28,7 +26,7 @@ class Redeployer:
         Raises BadWorkflow, NotHosted, NotNow, NotWritable, RefusedByRule, SubstrateError, Unanswered.
         """
         one = self._look(Path(place))
-        known: tuple[Deployed, ...] = self._request(Deployments())
+        known: tuple[Deployed, ...] = ask(self._root, Deployments(), self._timeout)
         hosted = next((each.spec for each in known if each.spec.name == one.spec.name), None)
         if hosted is None:
             raise NotHosted(one.spec.name)
@@ -37,19 +35,8 @@ class Redeployer:
             raise BadWorkflow(place, why, hint="a repository belongs to one address: give the workflow another name")
         new = (hosted.code, hosted.definition) != (one.spec.code, one.spec.definition)
         if new:
-            self._request(Redeploy(one))
+            ask(self._root, Redeploy(one), self._timeout)
         return told(one, new=new)
-
-    def _request(self, body: Deployments | Redeploy) -> tuple[Deployed, ...]:
-        try:
-            answer: tuple[Deployed, ...] = request(self._root, body, timeout=self._timeout)
-        except pykka.Timeout:
-            raise Unanswered(f"nothing within {self._timeout:g} s") from None
-        except pykka.ActorDeadError:
-            raise Unanswered("the part of the host that would answer has ended") from None
-        except ActorBroken as broken:
-            raise Unanswered(f"the part of the host that would answer has failed: {broken.message}") from None
-        return answer
 
 
 def told(one: Described, *, new: bool) -> CodeDeployed:
