@@ -5,7 +5,6 @@ never for a time; every wait has a deadline all the same, and fails with what wa
 """
 
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -13,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from waypost.cli.client import Client
+from waypost.host.answers import MailTaken
+from waypost.host.errors import HostError
 from waypost.testing.background import COMMAND, Background, NotSaid
 from waypost.testing.patience import PATIENCE
-
-_RUN = re.compile(r"run_[0-9]+_[0-9a-f]{16}")
 
 
 def waypost(
@@ -120,12 +120,15 @@ class HostProcess:
         return waypost(*arguments, data=self.data, stdin=stdin, env=self._env)
 
     def send(self, address: str, raw: bytes) -> str:
-        """Send a mail; the run that it was accepted for."""
-        done = self.verb("send", address, stdin=raw)
-        found = _RUN.search(done.stdout)
-        if done.returncode or found is None:
-            raise NotSaid("send", "accepted", [done.stdout, done.stderr], self.complaints.splitlines())
-        return found[0]
+        """Have the host accept a mail, as ``waypost send`` does; the run that it was accepted for. Raises NotSaid."""
+        client = Client(self.data / "host.sock")
+        try:
+            taken = client.post(MailTaken, "mail", address, body=raw, content_type="message/rfc822")
+        except HostError as refused:
+            raise NotSaid("send", "accepted", [refused.message], self.complaints.splitlines()) from refused
+        if not taken.run:
+            raise NotSaid("send", "accepted for a run", [taken.outcome], self.complaints.splitlines())
+        return taken.run
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
