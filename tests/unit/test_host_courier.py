@@ -28,12 +28,14 @@ from waypost.host.courier_logic import (
     Recording,
     State,
     TakeOut,
+    Tidings,
     Warn,
     Working,
     advance,
 )
 from waypost.host.messages import Carried, CourierMessage, Serve
-from waypost.model.ids import CallId, Generation, RunId
+from waypost.host.stuck import Stuck
+from waypost.model.ids import CallId, Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Outgoing
 from waypost.model.times import Now
@@ -151,6 +153,35 @@ def test_a_mail_that_cant_leave_is_told_of_once() -> None:
     assert [effect for effect in effects if isinstance(effect, Warn)] == [Warn(1, "disk full")]
     _, withheld = after(*SENT, Carried(1), Outcome(1, Withheld("it is made anew")))
     assert not [effect for effect in withheld if isinstance(effect, Warn)], "it has left"
+
+
+def stuck(ordinal: int, why: str, *, since: int = NOW.wall, pause: int, blocked: Deployment | None = None) -> Tidings:
+    """What the root is told."""
+    return Tidings(Stuck(ordinal=ordinal, to=("a@b",), why=why, since=since, until=NOW.wall + pause, blocked=blocked))
+
+
+def test_the_root_knows_which_mail_cannot_leave_since_when_and_when_it_is_tried_again() -> None:
+    """So that `why` has it: nobody who waits for a mail looks into a log of the host's for it."""
+    sent = (Serve(SUPERVISOR, BUS), snapshot(mail(1), mail(2)), Durable(9))
+    failing = (Carried(1, "disk full"), Carried(2, "no place"), Woken(1), Carried(1, "disk is full"))
+    _, effects = after(*sent, *failing)
+    told = [effect for effect in effects if isinstance(effect, Tidings)]
+    assert told == [stuck(1, "disk full", pause=1000), stuck(1, "disk is full", pause=2000)]
+    _, effects = after(*sent, *failing, Woken(1), Carried(1), Outcome(1, Done(9)))
+    assert [effect for effect in effects if isinstance(effect, Tidings)][2:] == [stuck(2, "no place", pause=1000)]
+    _, effects = after(*sent, *failing, committed(10, OutboxRemoved(1)), committed(11, OutboxRemoved(2)))
+    assert [effect for effect in effects if isinstance(effect, Tidings)][2:] == [
+        stuck(2, "no place", pause=1000),
+        Tidings(None),
+    ]
+
+
+def test_a_mail_that_is_tried_again_says_since_when_it_fails() -> None:
+    """Since the first time, and not since the last one."""
+    state, _ = after(*SENT, Carried(1, "disk full"), Woken(1))
+    later = Now(wall=NOW.wall + 1000, mono=NOW.mono + 1)
+    effects = advance(state, Carried(1, "disk full", blocked=Deployment("orders")), later).effects
+    assert stuck(1, "disk full", pause=3000, blocked=Deployment("orders")) in effects
 
 
 def test_pauses_grow_up_to_their_cap() -> None:

@@ -49,14 +49,14 @@ def resting(tmp_path: Path) -> Resting:
 def test_an_answer_that_takes_too_long_says_nothing_about_what_is_stored(silent: Ref, resting: Resting) -> None:
     """The mail may become durable a moment later."""
     with pytest.raises(Unanswered, match="isn't known"):
-        Live(silent, DEFAULT, resting, timeout=0.01).deployed()
+        Live(silent, DEFAULT, resting, Path("out"), timeout=0.01).deployed()
 
 
 def test_a_root_that_has_ended_is_an_error_of_ours_and_no_traceback(silent: Ref, resting: Resting) -> None:
     """As it is while a host ends."""
     silent.stop()
     with pytest.raises(Unanswered, match="has ended"):
-        Live(silent, DEFAULT, resting).deployed()
+        Live(silent, DEFAULT, resting, Path("out")).deployed()
 
 
 def test_what_is_withheld_may_be_there_all_the_same() -> None:
@@ -88,7 +88,7 @@ def test_why_asks_once_however_many_deployments_there_are(resting: Resting) -> N
     )
     root = Counting.start(several, asked)
     try:
-        found = of_all(Live(root, DEFAULT, resting).everything())
+        found = of_all(Live(root, DEFAULT, resting, Path("out")).everything())
     finally:
         root.stop()
     assert len(found.deployments) == 50

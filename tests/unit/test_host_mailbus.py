@@ -154,9 +154,13 @@ def test_mail_for_a_deployment_of_this_host_is_enqueued_there_first() -> None:
     hand = Hand(SECOND, Enqueue(RAW), 2)
     done = Done(1, Accepted("enqueued", RUN, 1))
     assert after(carry("orders@example.com"), Outcome(2, done)) == [hand, Tell(COURIER, Carried(4))]
-    assert after(carry("orders@example.com"), Outcome(2, Withheld("full")))[-1] == Tell(COURIER, Carried(4, "full"))
+    assert after(carry("orders@example.com"), Outcome(2, Withheld("full")))[-1] == Tell(
+        COURIER, Carried(4, "full", blocked=ORDERS.name)
+    )
     refused = Outcome(2, Refused("malformed", "too large"))
-    assert after(carry("orders@example.com"), refused)[-1] == Tell(COURIER, Carried(4, "too large", final=True))
+    assert after(carry("orders@example.com"), refused)[-1] == Tell(
+        COURIER, Carried(4, "too large", final=True, blocked=ORDERS.name)
+    )
 
 
 def test_a_mail_to_several_is_done_when_all_have_it() -> None:
@@ -166,9 +170,9 @@ def test_a_mail_to_several_is_done_when_all_have_it() -> None:
     assert after(both, done) == [Hand(SECOND, Enqueue(RAW), 2), Shelve(3, message_key(b"<m@w>"), RAW, again=False)]
     assert after(both, done, Shelved(3))[-1] == Tell(COURIER, Carried(4))
     refused = Outcome(2, Refused("malformed", "no"))
-    assert after(both, refused, Shelved(3))[-1] == Tell(COURIER, Carried(4, "no", final=True))
-    assert after(both, refused, Shelved(3, "full"))[-1] == Tell(COURIER, Carried(4, "no; full", final=False))
-    assert after(both, Shelved(3, "full"), refused)[-1] == Tell(COURIER, Carried(4, "full; no", final=False))
+    assert after(both, refused, Shelved(3))[-1] == Tell(COURIER, Carried(4, "no", final=True, blocked=ORDERS.name))
+    assert after(both, refused, Shelved(3, "full"))[-1] == Tell(COURIER, Carried(4, "no; full", blocked=ORDERS.name))
+    assert after(both, Shelved(3, "full"), refused)[-1] == Tell(COURIER, Carried(4, "full; no", blocked=ORDERS.name))
 
 
 def test_the_first_look_into_the_spools_is_at_once() -> None:

@@ -16,6 +16,7 @@ from waypost.host.messages import (
     Deployments,
     DeploymentStarted,
     End,
+    OutboxStuck,
     Reroute,
     RootMessage,
     Rouse,
@@ -37,6 +38,7 @@ from waypost.host.root_states import (
     Stopped,
 )
 from waypost.host.seats import Seat
+from waypost.host.stuck import Stuck
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -146,6 +148,22 @@ def test_a_failed_courier_takes_its_deployment_along() -> None:
     """What it was about to deliver is learnt anew from the repository."""
     assert after(*UP, ActorEnded("a/courier", 1, "bug"))[1] == [Dismiss(ref("supervisor a 1"))]
     assert after(*UP, ActorEnded("a/courier", 7, "bug"))[1] == []
+
+
+def test_what_cannot_leave_is_known_with_its_deployment_as_long_as_that_is_so() -> None:
+    """`why` asks the root alone; what a courier of before said counts no more."""
+    stuck = Stuck(ordinal=3, to=("x@y",), why="disk full", since=1, until=2)
+    news = OutboxStuck(A.name, 1, stuck)
+
+    def known(*messages: RootMessage) -> list[object]:
+        (reply,) = after(*UP, *messages, Asked(7, Deployments()))[1]
+        assert isinstance(reply, Reply)
+        return [each.stuck for each in reply.value]
+
+    assert known(news) == [stuck, None]
+    assert known(news, OutboxStuck(A.name, 1, None)) == [None, None]
+    assert known(news, ActorEnded("a/supervisor", 1, "bug"), started(A, 2), news) == [None, None]
+    assert known(OutboxStuck(Deployment("gone"), 1, stuck)) == [None, None]
 
 
 def test_a_failed_bus_is_made_anew_and_everybody_is_told() -> None:

@@ -1,6 +1,7 @@
 """`waypost why` as people read it: 80 columns, one sentence, and commands that can be pasted."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -9,10 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from waypost.cli.explaining import SHOWN, WIDTH, all_words, deployment_words, mail_words, run_words
-from waypost.host.answers import ChildExit
-from waypost.host.deployment_why import told
+from waypost.host.answers import ChildExit, Reason
+from waypost.host.deployment_why import fields, told
 from waypost.host.explain import Situation
+from waypost.host.stuck import Stuck, sentence
 from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.model.ids import Deployment
 from waypost.model.why import Sentence
 from waypost.testing.sayings import parse
 from waypost.testing.verbs import verb
@@ -43,6 +46,20 @@ def down(name: str) -> DeploymentWhy:
         command=f"waypost reset {name}",
         needed=True,
     )
+
+
+def test_a_mail_that_cannot_leave_is_said_with_its_deployment() -> None:
+    """Else it is in the host's log alone, and whoever waits for the mail never reads that."""
+    stuck = Stuck(ordinal=3, to=("ann@example.com",), why="/d/out: No space left on device", since=0, until=60_000)
+    outgoing = Reason(**fields(sentence(stuck, Path("/d/my out"))))
+    on = msgspec.structs.replace(ON, outgoing=outgoing)
+    said = "\n".join(deployment_words(on))
+    assert "outgoing mail 3 to ann@example.com to leave, which failed: /d/out: No space left" in " ".join(said.split())
+    assert "  next: df -h '/d/my out'" in said
+    whys = Whys(hosted=True, deployments=(on,))
+    assert "outgoing mail 3" in "\n".join(all_words(whys)), "also where all of them are asked for"
+    local = sentence(replace(stuck, blocked=Deployment("stock")), Path("out"))
+    assert local.command == "waypost why stock"
 
 
 def test_a_run_is_one_sentence_the_commands_and_its_deployment() -> None:

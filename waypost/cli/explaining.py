@@ -86,6 +86,7 @@ def deployment_words(answer: DeploymentWhy, options: tuple[str, ...] = ()) -> It
     """A deployment."""
     yield f"{answer.name}  {_state(answer)}"
     yield from _sentence(answer, options)
+    yield from _outgoing(answer, options)
     yield from _where(answer)
 
 
@@ -102,10 +103,11 @@ def all_words(answer: Whys, options: tuple[str, ...] = (), *, asked: int | None 
     """
     if not answer.hosted:
         yield "no host runs here" if answer.deployments else "no host runs here, and nothing is deployed"
-    said = [each for each in answer.deployments if each.needed or each.code or each.state not in _CALM]
+    said = [each for each in answer.deployments if each.needed or each.code or each.outgoing or each.state not in _CALM]
     for each in said[:SHOWN]:
         yield f"{each.name}  {_state(each)}"
         yield from _sentence(each, options)
+        yield from _outgoing(each, options)
     if len(said) > SHOWN:
         yield f"and {len(said) - SHOWN} more; `waypost why --json` has them all"
     calm = Counter(each.state for each in answer.deployments)
@@ -133,6 +135,11 @@ def _sentence(reason: Reason, options: tuple[str, ...]) -> Iterator[str]:
         yield f"  next: {harmless(beside(reason.command, *options))}"
     if reason.alternative:
         yield f"    or: {harmless(beside(reason.alternative, *options))}"
+
+
+def _outgoing(on: DeploymentWhy, options: tuple[str, ...]) -> Iterator[str]:
+    if on.outgoing is not None:
+        yield from _sentence(on.outgoing, options)
 
 
 def _state(on: DeploymentWhy) -> str:

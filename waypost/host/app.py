@@ -159,7 +159,11 @@ class Host:
             seats = (sinks, followers)
             root = _root(config, ports, clock, wires, opened, seats, observer, given)
             live = Live(
-                root, config.limits, lambda hosted: offline.Offline(data, config.limits, hosted), config.left_out
+                root,
+                config.limits,
+                lambda hosted: offline.Offline(data, config.limits, hosted),
+                data.out,
+                config.left_out,
             )
             lookout = Lookout(root, observer, config.limits, clock)
             status = Status(

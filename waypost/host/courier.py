@@ -5,8 +5,8 @@ from typing import Any
 
 from actors.messages import Forward, WakeAt
 from substrate.messages import MailDelivered, MailUndeliverable
-from waypost.host.courier_logic import Idle, Record, TakeOut, Warn, advance
-from waypost.host.messages import Carry
+from waypost.host.courier_logic import Idle, Record, TakeOut, Tidings, Warn, advance
+from waypost.host.messages import Carry, OutboxStuck
 from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.shell import Clock, Ref, Shell, tell
@@ -41,6 +41,8 @@ class CourierActor(Shell):
                 tell(effect.bus, carry)
             case Record(operation=MailDelivered() | MailUndeliverable() as operation):
                 tell(effect.supervisor, Forward(operation, reply_to=self.actor_ref, correlation=operation.ordinal))
+            case Tidings(stuck):
+                tell(self._parent, OutboxStuck(self._deployment, self.incarnation, stuck))
             case Warn(ordinal, why):
                 log.warning(
                     "%s: outgoing mail %d can't leave, and is tried again and again: %s", self._deployment, ordinal, why

@@ -25,6 +25,8 @@ from substrate.messages import (
 )
 from waypost.acting import Next, Ref
 from waypost.host.messages import Carried, CourierMessage, Serve
+from waypost.host.stuck import Stuck
+from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
@@ -46,6 +48,13 @@ class Record:
 
     supervisor: Ref
     operation: MailDelivered | MailUndeliverable
+
+
+@dataclass(frozen=True, slots=True)
+class Tidings:
+    """Tell the root which mail can't leave, the oldest one; None: all go out."""
+
+    stuck: Stuck | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class OnTheWay:
 
     mail: OutboxAdded
     failures: int
+    stuck: Stuck | None = None
+    """How it failed last, where it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,7 @@ class Deferred:
 
     mail: OutboxAdded
     failures: int
-    reason: str
+    stuck: Stuck
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,7 @@ class Recording:
 
     mail: OutboxAdded
     failures: int
+    stuck: Stuck | None = None
 
 
 Parcel: TypeAlias = Visible | OnTheWay | Deferred | Recording
@@ -110,6 +122,8 @@ class Working:
     supervisor: Ref
     bus: Ref
     parcels: Mapping[int, Parcel] = field(default_factory=dict)
+    told: Stuck | None = None
+    """What the root knows."""
 
 
 State: TypeAlias = Idle | Working
@@ -122,9 +136,26 @@ def advance(state: State, message: CourierMessage, now: Now) -> Next[State]:
             # The supervisor subscribes it after it was told whom it serves; anything earlier is another's.
             return Next(Working(state.limits, message.supervisor, message.bus) if isinstance(message, Serve) else state)
         case Working():
-            return _working(state, message, now)
+            following = _working(state, message, now)
+            assert isinstance(following.state, Working)
+            return _told(following.state, following.effects)
         case _:
             assert_never(state)
+
+
+def _told(state: Working, effects: tuple[object, ...]) -> Next[State]:
+    """The root hears of the oldest mail that can't leave, when that is another one or has failed again."""
+    known = state.told
+    if known is None or _trouble(state, known.ordinal) != known:
+        stuck = next(filter(None, (_trouble(state, ordinal) for ordinal in state.parcels)), None)
+        if stuck != known:
+            return Next(replace(state, told=stuck), (Tidings(stuck), *effects))
+    return Next(state, effects)
+
+
+def _trouble(state: Working, ordinal: int) -> Stuck | None:
+    parcel = state.parcels.get(ordinal)
+    return None if parcel is None or isinstance(parcel, Visible) else parcel.stuck
 
 
 def _working(state: Working, message: CourierMessage, now: Now) -> Next[State]:  # noqa: PLR0911 - one arm per message
@@ -185,11 +216,11 @@ def _carried(state: Working, message: Carried, now: Now) -> Next[State]:
     if not isinstance(parcel, OnTheWay):
         return Next(state)  # an answer to an attempt that was repeated meanwhile
     if message.failure and not message.final:
-        following = _defer(state, message.ordinal, Deferred(parcel.mail, parcel.failures + 1, message.failure), now)
+        following = _defer(state, parcel, message.failure, message.blocked, now)
         warned = () if parcel.failures else (Warn(message.ordinal, message.failure),)
         return Next(following.state, (*warned, *following.effects))
     fate = MailUndeliverable(message.ordinal, message.failure) if message.failure else MailDelivered(message.ordinal)
-    recording = Recording(parcel.mail, parcel.failures)
+    recording = Recording(parcel.mail, parcel.failures, parcel.stuck)
     return Next(_with(state, message.ordinal, recording), (Record(state.supervisor, fate),))
 
 
@@ -202,15 +233,23 @@ def _recorded(state: Working, message: Outcome, now: Now) -> Next[State]:
             # Refused: the entry is gone already; what is in the repository is the truth.
             return Next(replace(state, parcels={n: p for n, p in state.parcels.items() if n != message.correlation}))
         case Withheld():
-            failed = Deferred(parcel.mail, parcel.failures + 1, message.result.reason)
-            return _defer(state, message.correlation, failed, now)
+            return _defer(state, parcel, message.result.reason, None, now)
         case _:
             assert_never(message.result)
 
 
-def _defer(state: Working, ordinal: int, deferred: Deferred, now: Now) -> Next[State]:
-    limits = state.limits
-    pause = min(limits.retry_cap, limits.retry_first * 2 ** min(deferred.failures - 1, 16))
+def _defer(state: Working, parcel: OnTheWay | Recording, why: str, blocked: Deployment | None, now: Now) -> Next[State]:
+    limits, ordinal = state.limits, parcel.mail.outgoing.ordinal
+    pause = min(limits.retry_cap, limits.retry_first * 2 ** min(parcel.failures, 16))
+    stuck = Stuck(
+        ordinal=ordinal,
+        to=parcel.mail.outgoing.to,
+        why=why,
+        since=now.wall if parcel.stuck is None else parcel.stuck.since,
+        until=now.wall + round(pause * 1000),
+        blocked=blocked,
+    )
+    deferred = Deferred(parcel.mail, parcel.failures + 1, stuck)
     return Next(_with(state, ordinal, deferred), (WakeAt(Woken(ordinal), mono=now.mono + pause),))
 
 
@@ -218,7 +257,7 @@ def _again(state: Working, ordinal: int) -> Next[State]:
     parcel = state.parcels.get(ordinal)
     if not isinstance(parcel, Deferred):
         return Next(state)
-    on_the_way = OnTheWay(parcel.mail, parcel.failures)
+    on_the_way = OnTheWay(parcel.mail, parcel.failures, parcel.stuck)
     return Next(_with(state, ordinal, on_the_way), (TakeOut(state.bus, parcel.mail, again=True),))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from ipc.crowded import Crowd
+from waypost.host.answers import Reason
 from waypost.host.explain import Situation
 from waypost.host.narrate import printable
 from waypost.host.top_answers import TopRow
@@ -128,6 +129,7 @@ def told(situation: Situation) -> DeploymentWhy:
         code=situation.code,
         isolation=situation.isolation,
         exited=None if situation.state in _CALM else situation.exited,
+        outgoing=None if situation.stuck is None else Reason(**fields(situation.stuck)),
         **fields(sentence_of(situation)),
     )
 
@@ -140,10 +142,10 @@ def all_told(situations: Iterable[Situation]) -> Whys:
 
 
 def urgency(why: DeploymentWhy | TopRow) -> int:
-    """0: nothing goes on until somebody acts; 1: mail is withheld; 2: on its way to somewhere; 3: as it should be."""
+    """0: nothing goes on until somebody acts; 1: mail is withheld, or can't leave; 2: in between; 3: all is well."""
     if why.needed:
         return 0
-    if why.code:
+    if why.code or (isinstance(why, DeploymentWhy) and why.outgoing is not None):
         return 1
     return 3 if why.state in _CALM else 2
 

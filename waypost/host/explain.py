@@ -59,6 +59,8 @@ class Situation:
     """Whether a host runs here, and not this one."""
     left_out: LeftOut | None = None
     """Why not, where it was to."""
+    stuck: Sentence | None = None
+    """Of a mail of it that can't leave."""
 
 
 @dataclass(frozen=True, slots=True)

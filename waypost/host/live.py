@@ -4,6 +4,7 @@ Every call may raise Unanswered: a part of the host has failed, or takes too lon
 """
 
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any
 
 import pykka
@@ -67,7 +68,7 @@ from waypost.host.messages import Deliver, Deployed
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
-from waypost.host.status import crowd_of, exit_of, status_of, stopped_of
+from waypost.host.status import situation_of, status_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
@@ -87,10 +88,13 @@ class Live:
         root: Ref,
         limits: Limits,
         resting: Callable[[Collection[str]], Offline],
+        out: Path,
         left_out: Iterable[LeftOut] = (),
         timeout: float = TIMEOUT,
     ) -> None:
+        """``out``: where mail for others is put."""
         self._hosted, self._limits, self._resting = Hosted(root, timeout), limits, resting
+        self._out = out
         self._left_out = {each.name: each for each in left_out}
 
     def everything(self) -> Beside:
@@ -105,26 +109,7 @@ class Live:
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment."""
-        return tuple(
-            Situation(
-                name=each.spec.name,
-                address=each.spec.address,
-                hosted=True,
-                state=each.description.state,
-                reason=each.description.reason,
-                isolation=each.spec.isolation,
-                code=each.description.code,
-                since=each.description.since,
-                exited=exit_of(each.description),
-                limits=self._limits,
-                file="" if each.spec.file == each.spec.name else each.spec.file,
-                why=each.description.why,
-                live=each.description.live,
-                stopped=stopped_of(each.description),
-                crowd=crowd_of(each.description),
-            )
-            for each in self.deployed()
-        )
+        return tuple(situation_of(each, self._limits, self._out) for each in self.deployed())
 
     def statuses(self) -> tuple[DeploymentStatus, ...]:
         """Every deployment, for the host's status."""

@@ -314,11 +314,12 @@ def _leg_done(bus: Bus, correlation: int, failure: str, *, final: bool) -> Next[
         failures=(*letter.failures, failure) if failure else letter.failures,
         # One leg that may still succeed is worth another try of all: each recognises what it has.
         final=final if failure and not letter.failures else letter.final and (final or not failure),
+        blocked=leg.route.name if failure and leg.route and letter.blocked is None else letter.blocked,
     )
     if letter.legs:
         return Next(replace(bus, letters={**bus.letters, leg.letter: letter}))
     rest = {number: each for number, each in bus.letters.items() if number != leg.letter}
-    carried = Carried(letter.ordinal, "; ".join(letter.failures), letter.final)
+    carried = Carried(letter.ordinal, "; ".join(letter.failures), letter.final, letter.blocked)
     return Next(replace(bus, letters=rest), (Tell(letter.courier, carried),))
 
 

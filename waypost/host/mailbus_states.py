@@ -115,6 +115,8 @@ class Letter:
     legs: int
     failures: tuple[str, ...] = ()
     final: bool = False
+    blocked: Deployment | None = None
+    """The first deployment that didn't take it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked
 from waypost.host.describe import Described, Sleep
 from waypost.host.spool import Spooled
+from waypost.host.stuck import Stuck
 from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment
 from waypost.model.queue import Outgoing
@@ -119,6 +120,17 @@ class Carried:
     ordinal: int
     failure: str = ""
     final: bool = False
+    blocked: Deployment | None = None
+    """The deployment of this host that didn't take it, where it was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxStuck:
+    """How a deployment's outbox is, told to the root when it is another way: ``stuck`` None where all goes out."""
+
+    name: Deployment
+    incarnation: int
+    stuck: Stuck | None
 
 
 CourierMessage: TypeAlias = Stream | Serve | Carried | Outcome | Woken
@@ -160,6 +172,8 @@ class Deployed:
     spec: DeploymentSpec
     description: Description
     supervisor: Ref | None
+    stuck: Stuck | None = None
+    """A mail of it that can't leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,5 +229,5 @@ class Installed:
     failure: WaypostError | None
 
 
-NewsOfActors: TypeAlias = StateChanged | ActorEnded | BusStarted | DeploymentStarted
+NewsOfActors: TypeAlias = StateChanged | ActorEnded | BusStarted | DeploymentStarted | OutboxStuck
 RootMessage: TypeAlias = Begin | Installed | Rouse | Asked | NewsOfActors | Woken

@@ -23,6 +23,7 @@ from waypost.host.messages import (
     DeploymentStarted,
     End,
     Installed,
+    OutboxStuck,
     Redeploy,
     Reroute,
     RootMessage,
@@ -162,6 +163,11 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
             return roused(state, message.name, message)
         case Woken():
             return Next(woken(state, message.token, now))
+        case OutboxStuck():
+            member = state.members.get(message.name)
+            if not isinstance(member, st.Raised) or message.incarnation != member.incarnation:
+                return Next(state)
+            return Next(replace(state, members={**state.members, message.name: replace(member, stuck=message.stuck)}))
         case Begin() | BusStarted() | Asked():
             return Next(state)  # a second beginning, or late news
         case _:

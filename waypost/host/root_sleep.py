@@ -63,7 +63,9 @@ def begun(message: Begin) -> st.Opening:
 def deployed(member: st.Member) -> Deployed:
     """A deployment as the root knows it."""
     shown = leaving(member.description) if isinstance(member, st.Leaving) else member.description
-    return Deployed(member.spec, shown, member.supervisor if isinstance(member, st.Raised) else None)
+    if isinstance(member, st.Raised):
+        return Deployed(member.spec, shown, member.supervisor, member.stuck)
+    return Deployed(member.spec, shown, None)
 
 
 # --- who wants one awake ---------------------------------------------------------------------------------------------

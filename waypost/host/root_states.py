@@ -12,6 +12,7 @@ from waypost.host.describe import Described, Sleep
 from waypost.host.errors import HostError
 from waypost.host.messages import Rouse
 from waypost.host.seats import Seat
+from waypost.host.stuck import Stuck
 from waypost.model.ids import Deployment, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -109,6 +110,8 @@ class Raised:
     description: Description
     supervisor: Ref
     courier: Ref
+    stuck: Stuck | None = None
+    """A mail of it that can't leave, as its courier says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

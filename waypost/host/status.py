@@ -1,6 +1,7 @@
 """How a deployment is, as the API answers it; with a mark by which whoever looks on knows that nothing has changed."""
 
 import hashlib
+from pathlib import Path
 
 import msgspec
 
@@ -8,8 +9,34 @@ from actors.describing import Description
 from ipc.crowded import Crowd, crowded
 from ipc.stopped import stopped
 from waypost.host.answers import AtWork, ChildExit, DeploymentFollowed, DeploymentStatus, FreshProcess
+from waypost.host.explain import Situation
+from waypost.host.messages import Deployed
 from waypost.host.narrate import printable
+from waypost.host.stuck import sentence
+from waypost.model.limits import Limits
 from waypost.model.times import stamp
+
+
+def situation_of(each: Deployed, limits: Limits, out: Path) -> Situation:
+    """All that is known of a deployment that a host runs; ``out`` is where its mail for others is put."""
+    return Situation(
+        name=each.spec.name,
+        address=each.spec.address,
+        hosted=True,
+        state=each.description.state,
+        reason=each.description.reason,
+        isolation=each.spec.isolation,
+        code=each.description.code,
+        since=each.description.since,
+        exited=exit_of(each.description),
+        limits=limits,
+        file="" if each.spec.file == each.spec.name else each.spec.file,
+        why=each.description.why,
+        live=each.description.live,
+        stopped=stopped_of(each.description),
+        crowd=crowd_of(each.description),
+        stuck=None if each.stuck is None else sentence(each.stuck, out),
+    )
 
 
 def status_of(description: Description) -> DeploymentStatus:

@@ -11,6 +11,7 @@ class DeploymentWhy(Reason, frozen=True, kw_only=True):
     """Why a deployment is as it is. ``state`` and ``code`` as in ``DeploymentStatus``; ``no host`` where none runs it.
 
     ``exited``: the last child that ended unasked, where there is none now. ``isolation`` is empty where no host runs.
+    ``outgoing``: the same of the oldest mail of it that can't leave, where there is one.
     """
 
     name: str
@@ -18,6 +19,7 @@ class DeploymentWhy(Reason, frozen=True, kw_only=True):
     code: str = ""
     isolation: str = ""
     exited: ChildExit | None = None
+    outgoing: Reason | None = None
 
 
 class Why(Reason, frozen=True, kw_only=True):
