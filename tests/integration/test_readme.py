@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import waypost.cli.command  # noqa: F401 - where all verbs come together
 from waypost.cli.command import app
 from waypost.cli.verbs import GROUPS
 from waypost.host.describe import describe
+from waypost.testing.sayings import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -49,3 +49,22 @@ def test_every_command_that_is_named_to_people_exists() -> None:
             named |= set(re.findall(r"`waypost ([a-z]+(?:-[a-z]+)*)", file.read_text(encoding="utf-8")))
     assert len(named) > 5
     assert named - VERBS == set()
+
+
+def test_every_command_of_the_pages_is_taken_by_the_command_line() -> None:
+    """An option that has another name now, or is gone, is found here and not by whoever pastes it."""
+    pages = [page for page in (ROOT / "docs").glob("*.md") if page.stem not in {"design", "storage", "decisions"}]
+    blocks = (
+        re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL) for page in pages
+    )
+    lines = re.findall(r"^(?:\$ )?(waypost .*)", "\n".join(line for block in blocks for line in block), re.MULTILINE)
+    assert len(lines) > 20
+    for line in lines:
+        parse(re.split(r"\s{2,}|\s[<>|]\s", line)[0])  # without its explanation, and what the shell does with it
+
+
+def test_every_file_of_the_developers_map_is_there() -> None:
+    """A map that leads to a file that was renamed is found by the first newcomer, and by nobody before."""
+    files = [str(file.relative_to(ROOT)) for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    named = re.findall(r"[a-z0-9_/]+\.py\b", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)] == []
