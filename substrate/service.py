@@ -18,7 +18,7 @@ class ResumeDeployment:
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:
-    """``after``: what it was, ``draining``, or what held it. ``latched``: it is crash-looping, and so has no child yet."""
+    """``after``: what it was, ``draining``, or what held it. ``latched``: it is crash-looping, so no child comes."""
 
     after: str
     latched: bool = False
