@@ -148,8 +148,6 @@ def apply(now: Ledger, event: ev.Ongoing) -> Ledger:  # noqa: C901, PLR0911, PLR
             if event.ordinal is UNSET:
                 return _copy(now, drive=event.seq)
             return _copy(now, unsent=sent(now.unsent, event))
-        case ev.ChildSpawned():
-            return _spawned(now, event)
         case ev.ChildSpawned() | ev.ChildRefused() | ev.ChildCompleted() | ev.ChildCancelRequested() | ev.CodeRested():
             return _of_children(now, event)
         case _:
