@@ -79,8 +79,23 @@ def test_a_host_works_on_when_its_observer_fails_at_a_message(
         return advance(state, message, now)
 
     monkeypatch.setattr(module, "advance", failing)
-    assert observed(tmp_path) == ["running", "not observed"]
+    assert observed(tmp_path) == ["running", "observed"]
     assert caplog.text.count("observer failed") == 1
+    assert caplog.text.count("the observer has failed; another one takes its place") == 1
+
+
+@pytest.mark.torture
+def test_a_host_works_on_when_no_observer_can_stand_what_it_hears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Then nobody counts any more, and whoever looks is told so."""
+
+    def failing(state: Any, message: Any, now: Any) -> Any:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(module, "advance", failing)
+    assert observed(tmp_path) == ["running", "not observed"]
+    assert caplog.text.count("the host goes on without it") == 1
 
 
 @pytest.mark.torture

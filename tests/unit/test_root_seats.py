@@ -6,13 +6,14 @@ from typing import Any, cast
 import pykka
 import pytest
 
+from actors.messages import StateChanged
 from actors.watching import APPROVALS, FOLLOWED, TURNS, Sleeps
 from waypost.acting import ActorEnded, Asked, Next, Ref, Tell
 from waypost.host.describe import Sleep
 from waypost.host.messages import Begin, BusStarted, DeploymentStarted, End
 from waypost.host.root_logic import advance
 from waypost.host.root_states import Idle, Introduce, Reseat, Setup, StartDeployment, State, Vacate
-from waypost.host.seats import Seat
+from waypost.host.seats import NOTHING, Seat
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 from waypost.testing.supervision import a_spec
@@ -25,7 +26,8 @@ def seat(name: str, what: Any) -> Seat:
 BUS, SUPERVISOR, COURIER = (cast(Ref, name) for name in ("bus", "supervisor a", "courier a"))
 TIMELINE, SINKS, FOLLOWERS = seat("timeline", None), seat("sinks", APPROVALS), seat("followers", FOLLOWED)
 LIMITS = Limits()
-SETUP = Setup(LIMITS, seats=(TIMELINE, SINKS, FOLLOWERS), attendants=((TURNS, cast(Ref, "observer")),))
+OBSERVER, LIBRARY = seat("observer", TURNS), seat("library", NOTHING)
+SETUP = Setup(LIMITS, seats=(TIMELINE, SINKS, FOLLOWERS, OBSERVER, LIBRARY))
 A, B = a_spec("a"), a_spec("b")
 UP = (Begin((A, B), {B.name: Sleep(None)}), BusStarted(1, BUS), DeploymentStarted(A.name, 1, SUPERVISOR, COURIER))
 
@@ -45,7 +47,7 @@ def failed(who: Seat, incarnation: int = 1) -> ActorEnded:
 def test_whoever_looks_on_is_introduced_to_each_supervisor() -> None:
     """By the root: it knows who sits there now."""
     introduced = [each for each in after(*UP).effects if isinstance(each, Introduce)]
-    assert introduced == [Introduce(each, SUPERVISOR) for each in (TIMELINE, SINKS, FOLLOWERS)]
+    assert introduced == [Introduce(each, SUPERVISOR) for each in (TIMELINE, SINKS, FOLLOWERS, OBSERVER)]
 
 
 @pytest.mark.parametrize("who", [SINKS, FOLLOWERS], ids=["sinks", "followers"])
@@ -61,6 +63,19 @@ def test_another_one_takes_its_place_and_is_told_of_all_deployments(who: Seat) -
 def test_the_timeline_hears_of_those_that_are_awake() -> None:
     """What sleeps has nothing to say."""
     assert after(*UP, failed(TIMELINE)).effects == (Reseat(TIMELINE, 2), Introduce(TIMELINE, SUPERVISOR))
+
+
+def test_another_observer_is_told_how_each_deployment_is() -> None:
+    """Else it would take the next child of each for the first."""
+    reseated, introduced, *told = after(*UP, failed(OBSERVER)).effects
+    assert (reseated, introduced) == (Reseat(OBSERVER, 2), Introduce(OBSERVER, SUPERVISOR))
+    assert all(isinstance(each, Tell) and isinstance(each.message, StateChanged) for each in told)
+    assert {cast(Any, each).message.description.name for each in told} == {A.name, B.name}
+
+
+def test_whoever_only_answers_is_replaced_and_introduced_to_nobody() -> None:
+    """The library reads what lies on the disk; a supervisor that told it of every event would tell it for nothing."""
+    assert after(*UP, failed(LIBRARY)).effects == (Reseat(LIBRARY, 2),)
 
 
 def test_one_that_fails_again_and_again_is_left_out() -> None:

@@ -17,7 +17,7 @@ import pykka
 
 from actors.describing import Description
 from actors.messages import StateChanged
-from actors.watching import APPROVALS, FOLLOWED, TURNS
+from actors.watching import APPROVALS, FOLLOWED
 from ipc import cores
 from ipc.secret import Secret
 from substrate.disk import Disk
@@ -50,11 +50,11 @@ from waypost.host.lock import HostLock
 from waypost.host.looking import Lookout
 from waypost.host.messages import Begin, End
 from waypost.host.metrics_server import Place, listen, metrics_server
-from waypost.host.observer import Ear, ObserverActor
+from waypost.host.observer import ObserverSeat
 from waypost.host.redeploying import Redeployer
 from waypost.host.reserved import Reserved
 from waypost.host.root import HostActor, House
-from waypost.host.seats import Seat
+from waypost.host.seats import NOTHING, Seat
 from waypost.host.server import ApiServer, bind
 from waypost.host.sink import SinkActor
 from waypost.host.sink_logic import HangUp
@@ -138,8 +138,7 @@ class Host:
             given = _users(config, data, reserved)
             guardian = _guardian(sweeping, given)
             opened.callback(guardian.close)
-            observer = Ear(ObserverActor.start(clock=clock, limits=config.limits))
-            opened.callback(_quietly, lambda: observer.stop(timeout=_MARGIN))
+            observer = ObserverSeat(clock, config.limits)
             wires = Wires(unsent=config.limits.unsent, guardian=guardian, sweeping=sweeping)
             ports = Ports(
                 data=data,
@@ -152,11 +151,10 @@ class Host:
                 credentials=credentials,
                 observer=observer,
             )
-            library = LibraryActor.start(partial(offline.Offline, data, config.limits), clock=clock)
-            opened.callback(_quietly, lambda: library.stop(timeout=_MARGIN))
+            library = Seat("library", NOTHING, partial(_library, clock, partial(offline.Offline, data, config.limits)))
             sinks = Seat("sinks", APPROVALS, partial(_sinks, clock, library))
             followers = Seat("followers", FOLLOWED, partial(_followers, clock))
-            seats = (sinks, followers)
+            seats = (observer, library, sinks, followers)
             root = _root(config, ports, clock, wires, opened, seats, observer, given)
             live = Live(
                 root,
@@ -256,7 +254,6 @@ def _root(
         report=report,
         give_up=config.give_up,
         seats=seats,
-        attendants=((TURNS, observer),),
     )
     with cores.together(config.limits.cores):  # all others are started by one of these
         root = HostActor.start(house)
@@ -270,6 +267,10 @@ def _root(
     asleep = {each.spec.name: each.sleep for each in config.described if each.sleep is not None}
     root.tell(Begin(tuple(described.spec for described in config.described), asleep))
     return root
+
+
+def _library(clock: SystemClock, source: Callable[[], offline.Offline], parent: Ref, incarnation: int) -> Ref:
+    return LibraryActor.start(source, clock=clock, parent=parent, incarnation=incarnation)
 
 
 def _sinks(clock: SystemClock, library: Ref, parent: Ref, incarnation: int) -> Ref:

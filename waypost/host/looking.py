@@ -16,7 +16,7 @@ from waypost.acting import Clock, Ref
 from waypost.host.doors import asks, in_thread, route
 from waypost.host.errors import Unanswered
 from waypost.host.messages import Deployed, Deployments
-from waypost.host.observer import Ear
+from waypost.host.observer import Ear, ObserverSeat
 from waypost.host.observer_logic import Figures, State
 from waypost.host.top import top
 from waypost.host.top_answers import Top
@@ -32,7 +32,7 @@ class Lookout:
     """Where one looks from: everything about all deployments at once. Called by threads of the API's alone."""
 
     root: Ref
-    observer: Ear
+    observer: Ear | ObserverSeat
     limits: Limits
     clock: Clock
 

@@ -32,7 +32,7 @@ from waypost.host.providers import Surroundings
 from waypost.host.root_logic import advance
 from waypost.host.seats import Seat
 from waypost.model.errors import WaypostError
-from waypost.model.ids import Deployment, RunId
+from waypost.model.ids import Deployment
 from waypost.model.times import Now
 from waypost.shell import Shell, tell
 
@@ -51,8 +51,6 @@ class House:
     give_up: Callable[[HostError], None]
     seats: tuple[Seat, ...] = ()
     """Whoever looks on, and is made anew where it fails."""
-    attendants: tuple[tuple[RunId, Ref], ...] = ()
-    """As of ``root_states.Setup``."""
     isolation: Isolation = NONE
     users: Mapping[str, int] = field(default_factory=dict)
     """Each deployment's own, where the isolation gives it one."""
@@ -62,7 +60,7 @@ class HostActor(Shell):
     """The root. Told ``Begin``; asked ``Deployments`` and ``End``."""
 
     def __init__(self, house: House) -> None:
-        self._setup = st.Setup(house.ports.limits, house.seats, house.attendants)
+        self._setup = st.Setup(house.ports.limits, house.seats)
         super().__init__("host", st.Idle(), self._decide, clock=house.ports.clock)
         self._house = house
         self._kin = kin(house.ports.data)  # once: its folder may be moved while a deployment sleeps

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from actors.describing import Description
 from actors.draining import Depart
-from actors.messages import Start, StateChanged, Stop, WakeAt, WatchRun, Woken
+from actors.messages import Start, StateChanged, Stop, WakeAt, Woken
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.host import root_states as st
 from waypost.host.berths import left
@@ -191,8 +191,7 @@ def _started(setup: st.Setup, state: st.Opening | st.Running, message: Deploymen
         # In the place of one that failed, or had another address: with all others, and what was handed there is lost.
         told = Tell(after.bus, route) if member.last is None else routes(after)
         effects += [told, Tell(message.courier, Serve(message.supervisor, after.bus))]
-    effects += [st.Introduce(seat, message.supervisor) for seat in setup.seats]
-    effects += [Tell(message.supervisor, WatchRun(what, who)) for what, who in setup.attendants]
+    effects += [st.Introduce(seat, message.supervisor) for seat in setup.seats if seat.watches]
     handed = hand(raised, member.wishes)
     return Next(after, (*effects, Tell(message.supervisor, Start()), *handed))
 

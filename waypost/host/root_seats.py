@@ -6,7 +6,8 @@ without being looked at rather than not at all. Pure.
 
 from dataclasses import replace
 
-from actors.watching import Sleeps
+from actors.messages import StateChanged
+from actors.watching import TURNS, Sleeps
 from waypost.acting import ActorEnded, Next, Tell
 from waypost.host import root_states as st
 from waypost.host.root_sleep import AWARE
@@ -24,7 +25,7 @@ def unseated(
     often = sum(name == seat.name for name, _ in lapses)
     if often >= setup.limits.actor_failures:
         return Next(after, (st.Vacate(seat, f"failed {often} times within a short while: {message.failure}"),))
-    members = state.members.values()
+    members = state.members.values() if seat.watches else ()
     awake = (each.supervisor for each in members if isinstance(each, st.Raised | st.Parting | st.Leaving))
     asleep = (each.spec for each in members if isinstance(each, st.Dormant) and seat.what in AWARE)
     return Next(
@@ -33,5 +34,6 @@ def unseated(
             st.Reseat(seat, message.incarnation + 1),
             *(st.Introduce(seat, supervisor) for supervisor in awake),
             *(Tell(seat, Sleeps(each.name, each.address)) for each in asleep),
+            *(Tell(seat, StateChanged(each.description)) for each in members if seat.what == TURNS),
         ),
     )

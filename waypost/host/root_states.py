@@ -13,7 +13,7 @@ from waypost.host.errors import HostError
 from waypost.host.messages import Rouse
 from waypost.host.seats import Seat
 from waypost.host.stuck import Stuck
-from waypost.model.ids import Deployment, RunId
+from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 
@@ -223,8 +223,6 @@ class Setup:
     limits: Limits
     seats: tuple[Seat, ...] = ()
     """Whoever looks on at all deployments, and is made anew where it fails."""
-    attendants: tuple[tuple[RunId, Ref], ...] = ()
-    """Who else watches all deployments, and for what of ``actors.watching.ATTENDED``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """A seat: where one who looks on is found, whichever incarnation it is that sits there.
 
-Whoever looks on (the timeline, the sink of approvals, the followers of `tail`) holds nothing that the repositories
-don't, so one that fails is followed by another, which is told everything anew. The root decides that; others have the
-seat, and tell whoever is there. A message that comes while nobody is there is gone, as with any actor that has ended.
+Whoever looks on (the timeline, the sink of approvals, the followers of `tail`, the observer that counts, the library
+that reads) holds nothing that the repositories don't, so one that fails is followed by another, which is told
+everything anew. The root decides that; others have the seat, and tell whoever is there. A message that comes while
+nobody is there is gone, as with any actor that has ended.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,12 @@ import pykka
 from waypost.acting import Ref
 from waypost.model.ids import RunId
 
+NOTHING = RunId("nothing")
+"""What whoever only answers watches of a deployment."""
+
 
 class Seat(pykka.ActorRef[Any]):
-    """``name``: of the actor. ``what`` it watches of every deployment, as of ``actors.messages.WatchRun``.
+    """``name``: of the actor. ``what`` it watches of every deployment, as of ``actors.messages.WatchRun``, or NOTHING.
 
     ``make``: the actor, from its parent and its incarnation. Only told, never asked.
     """
@@ -32,6 +36,11 @@ class Seat(pykka.ActorRef[Any]):
         return f"<Seat of the {self.name}>"
 
     __str__ = __repr__
+
+    @property
+    def watches(self) -> bool:
+        """Whether supervisors are to be told of whoever sits here."""
+        return self.what != NOTHING
 
     def take(self, parent: Ref, incarnation: int) -> None:
         """Have another one sit here."""
