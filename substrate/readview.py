@@ -130,6 +130,9 @@ def _look(folder: Folder, key: Verifier, at: str | None) -> ReadView:
 
 def _durable_bytes(path: str) -> bytes:
     descriptor = plain.opened(path)
-    with os.fdopen(descriptor, "rb") as file:
-        os.fdatasync(descriptor)
-        return file.read()
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            os.fdatasync(descriptor)
+            return file.read()
+    except OSError as failure:  # by a descriptor the system doesn't say of which file
+        raise OSError(failure.errno, failure.strerror, path) from failure

@@ -42,6 +42,11 @@ class ActorBroken(WaypostError):
     """The handler failed; the actor is gone and its parent has been told."""
 
 
+def _said(failure: BaseException) -> str:
+    """An error of ours says what and where in its message; of any other one the kind says more."""
+    return failure.message if isinstance(failure, WaypostError) else repr(failure)
+
+
 def request(ref: Ref, body: Any, *, timeout: float) -> Any:
     """Ask from outside an actor; the answer may come from a later message. ``timeout`` in seconds, for the whole.
 
@@ -131,10 +136,12 @@ class Shell(pykka.ThreadingActor):
                 else:
                     self.perform(effect)
         except BaseException as failure:  # SystemExit, too: it would stop every actor there is
-            log.exception("%s failed on %s", self.name, type(message).__name__)
+            # What the world did, a full disk for one, isn't explained by a place in our code.
+            code = None if isinstance(failure, WaypostError) and failure.fault is not None else failure
+            log.exception("%s failed on %s: %s", self.name, type(message).__name__, _said(failure), exc_info=code)
             self._end(failure)
             if not asked:  # a bare ask should see it, too
-                raise ActorBroken(f"{self.name}: {failure!r}") from failure
+                raise ActorBroken(f"{self.name}: {_said(failure)}") from failure
 
     def on_stop(self) -> None:
         """The polite way: pykka's stop message reached us in its turn."""
@@ -156,11 +163,11 @@ class Shell(pykka.ThreadingActor):
         except Exception:
             log.exception("%s failed while it let go", self.name)
         for token in list(self._open):
-            reason = ActorBroken(f"{self.name}: {failure!r}") if failure else pykka.ActorDeadError(self.name)
+            reason = ActorBroken(f"{self.name}: {_said(failure)}") if failure else pykka.ActorDeadError(self.name)
             self._reply(token, reason)
         self._refuse_unread()
         fault = failure.fault if isinstance(failure, WaypostError) else None
-        tell(self._parent, ActorEnded(self.name, self.incarnation, repr(failure) if failure else None, fault))
+        tell(self._parent, ActorEnded(self.name, self.incarnation, _said(failure) if failure else None, fault))
 
     def _refuse_unread(self) -> None:
         # What pykka does for its asks when the loop ends, for our questions; the others are left to it, in order.

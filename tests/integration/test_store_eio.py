@@ -10,6 +10,7 @@ import pytest
 from substrate.disk import Disk
 from substrate.errors import FlushFailed
 from substrate.keys import SigningKey
+from substrate.readview import open_readonly
 from substrate.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.disks import Died, DyingDisk, FailingDisk, LapsingDisk, power_cut
@@ -117,3 +118,19 @@ def test_a_second_failure_in_the_recovery_and_a_death_after_it_lose_nothing(tmp_
 def test_no_second_failure_in_the_recovery_loses_anything(tmp_path: Path) -> None:
     """All points of it."""
     grid(tmp_path, 1)
+
+
+def test_a_reader_says_of_which_file_the_disk_wont_vouch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system tells whoever syncs next of an earlier failure, and by a descriptor it names no file."""
+    store = fresh_store(tmp_path / "r.git", KEY, limits=LIMITS)
+    put(store, {"d/1": b"1"})
+    store.flush()
+    store.abandon()
+
+    def fails(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("os.fdatasync", fails)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        open_readonly(tmp_path / "r.git", KEY.public)
+    assert str(caught.value.filename).endswith(".jpack")

@@ -41,6 +41,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.store import Store
+from waypost.cli.running import warnings
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
@@ -246,11 +247,12 @@ def test_sixty_four_pending_operations_are_flushed_without_waiting(deployment: D
 
 @pytest.mark.parametrize(("fails", "found"), [("write", {1}), ("sync", {1, 2})])
 def test_a_failed_flush_withholds_the_batch_and_ends_the_actor(
-    deployment: Deployment, ears: Ref, fails: str, found: set[int]
+    deployment: Deployment, ears: Ref, caplog: pytest.LogCaptureFixture, fails: str, found: set[int]
 ) -> None:
     """Never retried on the same file: who waited is told, the parent starts another from what is durable.
 
-    After a sync that failed, what was written may be there or not, as after any crash: withheld promises neither.
+    After a sync that failed, what was written may be there or not, as after any crash: withheld promises neither. And
+    an operator reads in the log what the disk did, not where in our code that was noticed.
     """
 
     class Failing(Disk):
@@ -267,8 +269,12 @@ def test_a_failed_flush_withholds_the_batch_and_ends_the_actor(
     disk.armed = True
     deployment.ref.tell(Submit(what=step(run), reply_to=ears, correlation=7))
     (ended,) = heard_of(ears, ActorEnded)
-    assert "FlushFailed" in (ended.failure or "")
+    assert (ended.failure or "").endswith("writing failed: broken")
     (outcome,) = heard_of(ears, Outcome)
+    told = [record for record in caplog.records if warnings().filter(record)]
+    assert [(record.getMessage().endswith("writing failed: broken"), record.exc_info) for record in told] == [
+        (True, None)
+    ]
     assert (outcome.correlation, type(outcome.result)) == (7, Withheld)
     snapshot = deployment.open()
     assert {state.ledger.seq for state in snapshot.runs} <= found

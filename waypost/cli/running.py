@@ -30,6 +30,7 @@ from waypost.host.guard import hide
 from waypost.host.isolation import Asked, Isolation, choose
 from waypost.host.metrics_server import place as metrics_place
 from waypost.model.limits import DEFAULT, Limits
+from waypost.shell import ActorBroken
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 """As ``signal.signal`` has it."""
@@ -123,6 +124,8 @@ def warnings() -> logging.Handler:
     """Where the host's log goes; a line of a library's has its name, as it may say anything."""
 
     def whose(record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], ActorBroken):
+            return False  # the actor has said it itself; this is its library's word on the same
         record.whose = "" if record.name.partition(".")[0] in _OURS else f"{record.name}: "
         return True
 
