@@ -115,7 +115,8 @@ def listen(fd: int, receiver: control.Receiver[FromHost], mailbox: Mailbox) -> N
     except (OSError, IpcError) as failure:
         mailbox.put(ChannelClosed(f"the control channel can't be read: {failure}"))
     else:
-        mailbox.put(ChannelClosed("nothing comes from the host any more: it is gone, or the workflow's code has shut it"))
+        why = "nothing comes from the host any more: it is gone, or the workflow's code has shut it"
+        mailbox.put(ChannelClosed(why))
 
 
 def optional(text: object) -> str | None:
