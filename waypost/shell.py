@@ -136,12 +136,13 @@ class Shell(pykka.ThreadingActor):
                 else:
                     self.perform(effect)
         except BaseException as failure:  # SystemExit, too: it would stop every actor there is
+            said = _said(failure)
             # What the world did, a full disk for one, isn't explained by a place in our code.
             code = None if isinstance(failure, WaypostError) and failure.fault is not None else failure
-            log.exception("%s failed on %s: %s", self.name, type(message).__name__, _said(failure), exc_info=code)
+            log.exception("%s failed on %s: %s", self.name, type(message).__name__, said, exc_info=code)
             self._end(failure)
             if not asked:  # a bare ask should see it, too
-                raise ActorBroken(f"{self.name}: {_said(failure)}") from failure
+                raise ActorBroken(f"{self.name}: {said}") from failure
 
     def on_stop(self) -> None:
         """The polite way: pykka's stop message reached us in its turn."""
