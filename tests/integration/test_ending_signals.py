@@ -1,9 +1,8 @@
 """A host ends when it is told to: no signal is lost, wherever in its threads or in its start it finds it."""
 
+import json
 import subprocess
 import sys
-
-import pytest
 
 from waypost.testing.patience import PATIENCE
 
@@ -21,61 +20,77 @@ with Signals() as signals:
     print("given up" if isinstance(came, HostError) else came.name)
     {after}
 """
+APART = """
+import json, os, sys
+import waypost.cli.running
+
+told = []
+for code in json.loads(sys.argv[1]):
+    ours, theirs = os.pipe()
+    if not (pid := os.fork()):
+        os.dup2(theirs, 1)
+        exec(code)
+        sys.exit()
+    os.close(theirs)
+    with os.fdopen(ours) as words:
+        told.append((words.read().strip(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
+print(json.dumps(told))
+"""
+"""Each of these programs in a process of its own, by one interpreter: its imports are all that takes long."""
 
 
-def told(before: str, after: str = "pass") -> tuple[str, int]:
-    """What such a process says that it was told, and its status; it is killed when it isn't told anything."""
-    code = WAIT.format(before=before, after=after)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+def told(*programs: tuple[str, str]) -> list[tuple[str, int]]:
+    """What each such process says that it was told, and its status; all are killed when one isn't told anything."""
+    codes = json.dumps([WAIT.format(before=before, after=after) for before, after in programs])
+    done = subprocess.run(
+        [sys.executable, "-c", APART, codes], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
     assert not done.stderr
-    return done.stdout.strip(), done.returncode
+    return [(said, status) for said, status in json.loads(done.stdout)]
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        "threading.Timer(0.1, elsewhere).start()",
-        "thread = threading.Thread(target=elsewhere); thread.start(); thread.join()",
-        pytest.param("signal.raise_signal(signal.SIGTERM)", marks=pytest.mark.torture),
-    ],
-    ids=["in another thread", "in another thread, before it waits", "before it waits"],
+ELSEWHERE = (
+    "threading.Timer(0.1, elsewhere).start()",
+    "thread = threading.Thread(target=elsewhere); thread.start(); thread.join()",
+    "signal.raise_signal(signal.SIGTERM)",
 )
-def test_a_signal_ends_the_wait_wherever_it_lands(before: str) -> None:
+"""In another thread; there, before the main one waits; before it waits."""
+
+
+def test_a_signal_ends_the_wait_wherever_it_lands() -> None:
     """The kernel may give it to any thread, and at the moment before the main one lies down."""
-    assert told(before) == ("SIGTERM", 0)
+    assert told(*((before, "pass") for before in ELSEWHERE)) == [("SIGTERM", 0)] * len(ELSEWHERE)
 
 
 def test_a_host_that_gives_up_ends_the_wait() -> None:
     """From whichever thread finds it out, also where nobody waits yet."""
-    assert told("threading.Timer(0.1, signals.give_up, [HostError('x')]).start()") == ("given up", 0)
-    assert told("signals.give_up(HostError('x'))") == ("given up", 0)
+    late, early = "threading.Timer(0.1, signals.give_up, [HostError('x')]).start()", "signals.give_up(HostError('x'))"
+    assert told((late, "pass"), (early, "pass")) == [("given up", 0)] * 2
+
+
+INTERRUPTED, TERMINATED = "signal.raise_signal(signal.SIGINT)", "signal.raise_signal(signal.SIGTERM)"
 
 
 def test_a_second_signal_is_final() -> None:
-    """Who asks twice doesn't wait for what hangs."""
-    said, status = told("signal.raise_signal(signal.SIGINT)", "signal.raise_signal(signal.SIGINT); print('still here')")
-    assert "still here" not in said
-    assert status == 1
+    """Who asks twice doesn't wait for what hangs.
 
-
-@pytest.mark.parametrize(
-    "late",
-    [
-        "elsewhere()",
-        pytest.param("threading.Timer(0.1, elsewhere).start(); threading.Event().wait(30)", marks=pytest.mark.torture),
-    ],
-)
-def test_a_second_signal_is_final_also_while_the_host_drains(late: str) -> None:
-    """What the main thread waits for then is a bell, too: a wait for an answer is not ended by a signal elsewhere."""
-    work = f"(lambda: [{late.replace('; ', ', ')}, threading.Event().wait(30)])"
-    said, status = told("signal.raise_signal(signal.SIGTERM)", f"signals.until({work}); print('still here')")
-    assert "still here" not in said
-    assert status == 1
+    Also while the host drains: what the main thread waits for then is a bell, too, and a wait for an answer is not
+    ended by a signal elsewhere.
+    """
+    draining = (
+        f"signals.until(lambda: [{late}, threading.Event().wait(30)])"
+        for late in ("elsewhere()", "threading.Timer(0.1, elsewhere).start()")
+    )
+    ends = told(
+        (INTERRUPTED, f"{INTERRUPTED}; print('still here')"),
+        *((TERMINATED, f"{drain}; print('still here')") for drain in draining),
+    )
+    assert [status for _, status in ends] == [1] * 3
+    assert not any("still here" in said for said, _ in ends)
 
 
 def test_a_drain_that_is_over_lets_the_host_end() -> None:
     """Also one that has failed."""
-    said, status = told("signal.raise_signal(signal.SIGTERM)", "signals.until(lambda: None); print('on')")
-    assert (said.splitlines(), status) == (["SIGTERM", "on"], 0)
     failing = "try:\n        signals.until(lambda: 1 / 0)\n    except ZeroDivisionError:\n        print('failed')"
-    assert told("signal.raise_signal(signal.SIGTERM)", failing) == ("SIGTERM\nfailed", 0)
+    ends = told((TERMINATED, "signals.until(lambda: None); print('on')"), (TERMINATED, failing))
+    assert ends == [("SIGTERM\non", 0), ("SIGTERM\nfailed", 0)]
