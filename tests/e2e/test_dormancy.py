@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.berths import HOST, ONE
 from waypost.host.datadir import DataDir
+from waypost.host.slots import HOST, ONE
 from waypost.host.spool import leave
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess, waypost

@@ -12,7 +12,6 @@ from actors.messages import Forward, Start, StateChanged, WatchRun
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host import mailbus_logic, root_logic
-from waypost.host.berths import HOST, ONE
 from waypost.host.describe import Sleep
 from waypost.host.mailbus_states import Hand, LookIntoSpools, Unrouted, Wake
 from waypost.host.messages import Begin, BusStarted, Deliver, DeploymentStarted, Rouse, Serve, SpoolFound
@@ -20,6 +19,7 @@ from waypost.host.root_redeploying import described
 from waypost.host.root_sleep import deployed
 from waypost.host.root_states import Dismiss, Note, Report, Running, Setup, StartBus, StartDeployment
 from waypost.host.root_states import Idle as RootIdle
+from waypost.host.slots import HOST, ONE
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -85,7 +85,7 @@ class World:
         for member in getattr(self.root, "members", {}).values():
             sayings.check(deployed(member).description.why)
         if isinstance(self.root, Running):
-            self.most = max(self.most, len(self.root.night.berths.awake) - self.root.night.berths.extra)
+            self.most = max(self.most, len(self.root.dormancy.slots.awake) - self.root.dormancy.slots.extra)
 
     def bus_turn(self) -> None:
         """The bus takes one message."""

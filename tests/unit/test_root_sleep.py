@@ -11,7 +11,6 @@ from actors.messages import Start, StateChanged, WakeAt, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
-from waypost.host.berths import HOST, ONE, PATIENCE
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
 from waypost.host.messages import (
@@ -33,6 +32,7 @@ from waypost.host.root_logic import advance
 from waypost.host.root_redeploying import described
 from waypost.host.root_states import Dismiss, Idle, Note, Report, Setup, StartBus, StartDeployment, State, Stopped
 from waypost.host.seats import Seat
+from waypost.host.slots import HOST, ONE, PATIENCE
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now

@@ -13,7 +13,6 @@ from actors.draining import Depart
 from actors.messages import Start, StateChanged, Stop, WakeAt, Woken
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
 from waypost.host import root_states as st
-from waypost.host.berths import left
 from waypost.host.errors import AllDown, HostBroke, NotNow
 from waypost.host.messages import (
     Awaken,
@@ -46,6 +45,7 @@ from waypost.host.root_sleep import (
     settle,
     woken,
 )
+from waypost.host.slots import left
 from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -111,7 +111,9 @@ def _opening(setup: st.Setup, state: st.Opening, message: RootMessage, now: Now)
     match message:
         case BusStarted():
             members = state.members.values()
-            running = st.Running(state.members, message.bus, state.incarnation, state.faults, state.night, state.lapses)
+            running = st.Running(
+                state.members, message.bus, state.incarnation, state.faults, state.dormancy, state.lapses
+            )
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, st.Raised))
             # The bus that was to send these away may have ended before it did.
             depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, st.Parting))
@@ -137,7 +139,8 @@ def _running(setup: st.Setup, state: st.Running, message: RootMessage, now: Now)
                 return Next(replace(state, faults=faults), (st.GiveUp(broke),))
             incarnation = state.incarnation + 1
             return Next(
-                st.Opening(state.members, incarnation, faults, state.night, state.lapses), (st.StartBus(incarnation),)
+                st.Opening(state.members, incarnation, faults, state.dormancy, state.lapses),
+                (st.StartBus(incarnation),),
             )
         case _:
             following = _of_deployments(setup, state, message, now)
@@ -241,9 +244,9 @@ def _made_anew(
     incarnation = member.incarnation + 1
     after: st.Member
     effects: list[object] = [st.Dismiss(member.courier)]
-    night = state.night
+    dormancy = state.dormancy
     if len(faults) >= setup.limits.actor_failures:
-        night = replace(night, berths=left(night.berths, member.spec.name))
+        dormancy = replace(dormancy, slots=left(dormancy.slots, member.spec.name))
         shown = described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
         after = st.Lost(spec=member.spec, incarnation=incarnation, description=shown)
     else:
@@ -251,7 +254,7 @@ def _made_anew(
         after = st.Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)
         effects.append(st.StartDeployment(member.spec, incarnation))
     members = {**state.members, member.spec.name: after}
-    after_all = replace(state, members=members, faults=faults, night=night)
+    after_all = replace(state, members=members, faults=faults, dormancy=dormancy)
     return Next(after_all, (*effects, st.Report(shown), *_all_down(members)))
 
 

@@ -12,10 +12,10 @@ from actors.messages import DeploymentSpec, Stop
 from waypost.acting import Next, Reply, Tell
 from waypost.host import root_states as st
 from waypost.host import root_why
-from waypost.host.berths import entered
 from waypost.host.errors import NotNow
 from waypost.host.messages import Installed, Redeploy
 from waypost.host.root_routes import routes
+from waypost.host.slots import entered
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 
@@ -71,13 +71,13 @@ def _asleep(state: st.Opening | st.Running, member: st.Dormant, asker: int, want
         one=wanted.one,
         asker=asker,
     )
-    name, night = member.spec.name, state.night
+    name, dormancy = member.spec.name, state.dormancy
     awake = replace(
-        night,
-        berths=entered(night.berths, name),
-        deadlines=tuple(each for each in night.deadlines if each[1] != name),
+        dormancy,
+        slots=entered(dormancy.slots, name),
+        deadlines=tuple(each for each in dormancy.deadlines if each[1] != name),
     )
-    after = replace(state, members={**state.members, name: installing}, night=awake)
+    after = replace(state, members={**state.members, name: installing}, dormancy=awake)
     return Next(after, (st.Report(shown), st.Install(wanted.one)))
 
 

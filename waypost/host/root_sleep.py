@@ -3,7 +3,7 @@
 No actor, thread, repository or journal belongs to one that sleeps: it is a record here, and a line in one row of
 deadlines for the whole host. Whoever says that it sleeps is told to go behind all that was handed to it, so that
 nothing is lost between the two; what comes meanwhile is kept by the bus, for the next supervisor. Who may be awake at
-once is ``berths``. Pure.
+once is ``slots``. Pure.
 """
 
 from bisect import insort
@@ -17,15 +17,15 @@ from actors.logic import supervisor_why
 from actors.messages import WakeAt, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from waypost.acting import Next, Reply, Tell
-from waypost.host import berths
 from waypost.host import root_states as st
-from waypost.host.berths import Berths, Enter, Patience, Press
+from waypost.host import slots
 from waypost.host.clock import jump
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
 from waypost.host.messages import Begin, Deployed, Reroute, Route
 from waypost.host.root_redeploying import described
 from waypost.host.root_why import leaving
+from waypost.host.slots import Enter, Patience, Press, Slots
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 
@@ -57,7 +57,7 @@ def begun(message: Begin) -> st.Opening:
             deadlines.append((sleep.deadline, spec.name))
     awaiting = (spec for spec in message.specs if spec.name not in message.dormant)
     row = tuple(spec.name for spec in sorted(awaiting, key=lambda spec: not spec.warm))
-    return st.Opening(members, 1, night=st.Night(Berths(waiting=row), tuple(sorted(deadlines))))
+    return st.Opening(members, 1, dormancy=st.Dormancy(Slots(waiting=row), tuple(sorted(deadlines))))
 
 
 def deployed(member: st.Member) -> Deployed:
@@ -148,8 +148,8 @@ def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting
     dormant = st.Dormant(
         spec=member.spec, incarnation=member.incarnation, description=member.description, deadline=deadline
     )
-    night = replace(state.night, berths=berths.left(state.night.berths, name))
-    after = _with(replace(state, night=_put(night, name, deadline)), dormant)
+    dormancy = replace(state.dormancy, slots=slots.left(state.dormancy.slots, name))
+    after = _with(replace(state, dormancy=_put(dormancy, name, deadline)), dormant)
     if member.wishes:
         after = _wake(after, dormant, member.wishes)
     return Next(
@@ -177,19 +177,19 @@ def asleep(setup: st.Setup, members: Iterable[st.Member]) -> tuple[Tell, ...]:
 
 def woken(state: st.Opening | st.Running, token: int, now: Now) -> st.Opening | st.Running:
     """A wake-up that was asked for here: for a deadline, because the clock was set back, or because others wait."""
-    night = state.night
-    if night.alarm is not None and night.alarm[0] == token:
-        row = night.deadlines
-        if jump(night.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
+    dormancy = state.dormancy
+    if dormancy.alarm is not None and dormancy.alarm[0] == token:
+        row = dormancy.deadlines
+        if jump(dormancy.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
             row = tuple(sorted((min(at, now.wall), name) for at, name in row))
-        return replace(state, night=replace(night, deadlines=row, alarm=None))
-    moving = any(_moves(state.members[name]) for name in night.berths.awake)
-    return replace(state, night=replace(night, berths=berths.impatient(night.berths, token, moving=moving)))
+        return replace(state, dormancy=replace(dormancy, deadlines=row, alarm=None))
+    moving = any(_moves(state.members[name]) for name in dormancy.slots.awake)
+    return replace(state, dormancy=replace(dormancy, slots=slots.impatient(dormancy.slots, token, moving=moving)))
 
 
 def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     """Wake whoever is due, start whom there is a place for, ask others to give way, and be woken for the next."""
-    due = [name for wall, name in state.night.deadlines if wall <= now.wall]
+    due = [name for wall, name in state.dormancy.deadlines if wall <= now.wall]
     for name in due:
         member = state.members[name]
         assert isinstance(member, st.Dormant), "nobody else is in that row"
@@ -197,21 +197,21 @@ def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
         assert isinstance(woke, st.Running)
         state = woke
     effects: list[object] = []
-    if state.night.berths.waiting or state.night.berths.patience is not None:
+    if state.dormancy.slots.waiting or state.dormancy.slots.patience is not None:
         state, effects = _moved(setup, state, now)
-    night = state.night
-    if night.deadlines and (night.alarm is None or night.deadlines[0][0] < night.alarm[1]):
-        token, wall = night.last + 1, night.deadlines[0][0]
+    dormancy = state.dormancy
+    if dormancy.deadlines and (dormancy.alarm is None or dormancy.deadlines[0][0] < dormancy.alarm[1]):
+        token, wall = dormancy.last + 1, dormancy.deadlines[0][0]
         effects.append(WakeAt(Woken(token), wall=wall))
-        state = replace(state, night=replace(night, last=token, alarm=(token, wall), asked=now))
+        state = replace(state, dormancy=replace(dormancy, last=token, alarm=(token, wall), asked=now))
     return Next(state, tuple(effects))
 
 
 def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, list[object]]:
-    night, members = state.night, dict(state.members)
-    present = {name: members[name] for name in (*night.berths.awake, *night.berths.waiting[:1])}
-    after, made = berths.moves(
-        night.berths,
+    dormancy, members = state.dormancy, dict(state.members)
+    present = {name: members[name] for name in (*dormancy.slots.awake, *dormancy.slots.waiting[:1])}
+    after, made = slots.moves(
+        dormancy.slots,
         setup.limits,
         uncounted=frozenset(
             name for name, each in present.items() if each.spec.warm or each.description.state in _REST
@@ -236,26 +236,26 @@ def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, li
                 effects.append(Tell(member.supervisor, GiveWay()))
             case _:
                 raise AssertionError(f"{move} of one that is {type(member).__name__}")
-    last = night.last
+    last = dormancy.last
     if after.waiting and after.patience is None:
         last += 1
         after = replace(after, patience=Patience(last, after.entered))
-        effects.append(WakeAt(Woken(last), mono=now.mono + berths.PATIENCE))
-    return replace(state, members=members, night=replace(night, berths=after, last=last)), effects
+        effects.append(WakeAt(Woken(last), mono=now.mono + slots.PATIENCE))
+    return replace(state, members=members, dormancy=replace(dormancy, slots=after, last=last)), effects
 
 
 def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.Wish, ...]) -> st.Opening | st.Running:
     """It waits for a place, behind those that were woken before."""
-    name, night = member.spec.name, state.night
+    name, dormancy = member.spec.name, state.dormancy
     awaiting = st.Awaiting(
         spec=member.spec,
         incarnation=member.incarnation + 1,
         description=described(member.spec, "waking", ""),
         wishes=wishes,
     )
-    deadlines = tuple(each for each in night.deadlines if each[1] != name)
-    night = replace(night, deadlines=deadlines, berths=berths.wants(night.berths, name))
-    return _with(replace(state, night=night), awaiting)
+    deadlines = tuple(each for each in dormancy.deadlines if each[1] != name)
+    dormancy = replace(dormancy, deadlines=deadlines, slots=slots.wants(dormancy.slots, name))
+    return _with(replace(state, dormancy=dormancy), awaiting)
 
 
 # --- small things ----------------------------------------------------------------------------------------------------
@@ -266,12 +266,12 @@ def _moves(member: st.Member) -> bool:
     return isinstance(member, st.Raising | st.Parting) or member.description.state in _ON_THE_WAY
 
 
-def _put(night: st.Night, name: Deployment, deadline: int | None) -> st.Night:
+def _put(dormancy: st.Dormancy, name: Deployment, deadline: int | None) -> st.Dormancy:
     if deadline is None:
-        return night
-    row = list(night.deadlines)
+        return dormancy
+    row = list(dormancy.deadlines)
     insort(row, (deadline, name))
-    return replace(night, deadlines=tuple(row))
+    return replace(dormancy, deadlines=tuple(row))
 
 
 def _with(state: st.Opening | st.Running, member: st.Member) -> st.Opening | st.Running:

@@ -7,11 +7,11 @@ from typing import TypeAlias
 from actors.describing import Description
 from actors.messages import DeploymentSpec
 from waypost.acting import Ref
-from waypost.host.berths import Berths
 from waypost.host.describe import Described, Sleep
 from waypost.host.errors import HostError
 from waypost.host.messages import Rouse
 from waypost.host.seats import Seat
+from waypost.host.slots import Slots
 from waypost.host.stuck import Stuck
 from waypost.model.ids import Deployment
 from waypost.model.limits import Limits
@@ -198,10 +198,10 @@ Member: TypeAlias = Raised | Raising | Parting | Dormant | Awaiting | Lost | Lea
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class Dormancy:
     """Who may be awake; and when those that sleep are to be woken, soonest first (Unix ms)."""
 
-    berths: Berths = field(default_factory=Berths)
+    slots: Slots = field(default_factory=Slots)
     deadlines: tuple[tuple[int, Deployment], ...] = ()
     alarm: tuple[int, int] | None = None
     """Token and time of the wake-up that is under way."""
@@ -237,7 +237,7 @@ class Opening:
     members: Mapping[Deployment, Member]
     incarnation: int
     faults: tuple[float, ...] = ()
-    night: Night = field(default_factory=Night)
+    dormancy: Dormancy = field(default_factory=Dormancy)
     lapses: Lapses = NO_LAPSES
 
 
@@ -249,7 +249,7 @@ class Running:
     bus: Ref
     incarnation: int
     faults: tuple[float, ...] = ()
-    night: Night = field(default_factory=Night)
+    dormancy: Dormancy = field(default_factory=Dormancy)
     lapses: Lapses = NO_LAPSES
 
 

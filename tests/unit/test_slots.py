@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.host.berths import HOST, ONE, Berths, Enter, Patience, Press, entered, impatient, left, most, moves, wants
+from waypost.host.slots import HOST, ONE, Enter, Patience, Press, Slots, entered, impatient, left, most, moves, wants
 from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
 
@@ -14,9 +14,9 @@ A, B, C, D = (Deployment(name) for name in "abcd")
 ALL = frozenset({A, B, C, D})
 
 
-def waiting(*names: Deployment, berths: Berths | None = None) -> Berths:
+def waiting(*names: Deployment, slots: Slots | None = None) -> Slots:
     """These are woken, in this order."""
-    found = berths or Berths()
+    found = slots or Slots()
     for name in names:
         found = wants(found, name)
     return found
@@ -32,10 +32,10 @@ def test_as_many_are_awake_as_the_threads_allow() -> None:
 
 def test_whoever_comes_first_enters_first_and_the_others_wait() -> None:
     """Those who have been awake longest are asked to give way, as many as wait."""
-    berths, made = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=ALL)
+    slots, made = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=ALL)
     assert made == (Enter(A), Enter(B), Press(A))
-    assert berths.waiting == (C,)
-    again, made = moves(wants(berths, D), LIMITS, uncounted=(), may_leave=ALL)
+    assert slots.waiting == (C,)
+    again, made = moves(wants(slots, D), LIMITS, uncounted=(), may_leave=ALL)
     assert made == (Press(B),)
     gone, made = moves(left(again, B), LIMITS, uncounted=(), may_leave=ALL)
     assert made == (Enter(C),)
@@ -44,9 +44,9 @@ def test_whoever_comes_first_enters_first_and_the_others_wait() -> None:
 
 def test_who_can_not_leave_is_not_asked_and_takes_nobody_s_place() -> None:
     """One that is kept warm, or that is held, has no process to let go of."""
-    berths, made = moves(waiting(A, B, C, D), LIMITS, uncounted={A, C}, may_leave={B, D})
+    slots, made = moves(waiting(A, B, C, D), LIMITS, uncounted={A, C}, may_leave={B, D})
     assert made == (Enter(A), Enter(B), Enter(C), Enter(D))
-    assert not berths.waiting
+    assert not slots.waiting
 
 
 def test_where_nobody_sleeps_everybody_enters() -> None:
@@ -62,14 +62,14 @@ def replace_idle(limits: Limits) -> Limits:
 
 def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:
     """All are at work, and may be for hours: the bound isn't worth that."""
-    berths, _ = moves(waiting(A, B, C, D), LIMITS, uncounted=(), may_leave=ALL)
-    berths = replace(berths, patience=Patience(7, berths.entered))
-    assert impatient(berths, 6, moving=False) == berths
-    assert impatient(berths, 7, moving=True).extra == 0, "somebody makes room: it is the machine that is busy"
-    berths, made = moves(impatient(berths, 7, moving=False), LIMITS, uncounted=(), may_leave=ALL)
+    slots, _ = moves(waiting(A, B, C, D), LIMITS, uncounted=(), may_leave=ALL)
+    slots = replace(slots, patience=Patience(7, slots.entered))
+    assert impatient(slots, 6, moving=False) == slots
+    assert impatient(slots, 7, moving=True).extra == 0, "somebody makes room: it is the machine that is busy"
+    slots, made = moves(impatient(slots, 7, moving=False), LIMITS, uncounted=(), may_leave=ALL)
     assert Enter(C) in made
-    assert berths.waiting == (D,)
-    moving = replace(berths, patience=Patience(8, berths.entered - 1))
+    assert slots.waiting == (D,)
+    moving = replace(slots, patience=Patience(8, slots.entered - 1))
     assert Enter(D) not in moves(impatient(moving, 8, moving=False), LIMITS, uncounted=(), may_leave=ALL)[1]
 
 
@@ -84,9 +84,9 @@ NAMES = [Deployment(f"d{n}") for n in range(8)]
 @given(st.lists(st.tuples(st.sampled_from(["wake", "sleep", "pause"]), st.integers(0, 7)), max_size=60))
 def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[str, int]]) -> None:
     """Whatever comes in whatever order; and when all who were pressed have gone, all have been awake."""
-    berths, woken, came, impatience = Berths(), list[Deployment](), list[Deployment](), 0
+    slots, woken, came, impatience = Slots(), list[Deployment](), list[Deployment](), 0
 
-    def settle(after: Berths) -> Berths:
+    def settle(after: Slots) -> Slots:
         following, made = moves(after, LIMITS, uncounted=(), may_leave=frozenset(NAMES))
         came.extend(each.name for each in made if isinstance(each, Enter))
         assert all(each.name in following.awake for each in made if isinstance(each, Press))
@@ -97,21 +97,21 @@ def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[
 
     for what, number in acts:
         name = NAMES[number]
-        if what == "wake" and name not in berths.awake and name not in berths.waiting:
+        if what == "wake" and name not in slots.awake and name not in slots.waiting:
             woken.append(name)
-            berths = settle(wants(berths, name))
-        elif what == "sleep" and name in berths.awake:
-            berths = settle(left(berths, name))
-        elif what == "pause" and berths.waiting:
+            slots = settle(wants(slots, name))
+        elif what == "sleep" and name in slots.awake:
+            slots = settle(left(slots, name))
+        elif what == "pause" and slots.waiting:
             impatience += 1
-            berths = settle(impatient(replace(berths, patience=Patience(1, berths.entered)), 1, moving=False))
-        assert [*came, *berths.waiting] == woken
-    while berths.waiting:
-        assert berths.pressed, "somebody waits, and nobody was asked to give way"
-        berths = settle(left(berths, min(berths.pressed)))
+            slots = settle(impatient(replace(slots, patience=Patience(1, slots.entered)), 1, moving=False))
+        assert [*came, *slots.waiting] == woken
+    while slots.waiting:
+        assert slots.pressed, "somebody waits, and nobody was asked to give way"
+        slots = settle(left(slots, min(slots.pressed)))
     assert came == woken
 
 
 def test_what_enters_is_counted() -> None:
     """By it is seen whether anybody has come in."""
-    assert entered(waiting(A), A) == Berths(awake={A: None}, entered=1)
+    assert entered(waiting(A), A) == Slots(awake={A: None}, entered=1)

@@ -1,4 +1,4 @@
-"""Who may be awake: a host has so many threads, a deployment that is awake takes some, and others wait in a row.
+"""The slots of those who may be awake: a host has so many threads, a deployment that is awake takes some, others wait.
 
 Whoever is woken waits behind those that were woken before. When there is no room, those that have been awake longest
 are asked to give way: they let go as soon as there is nothing for them to do. Where all of them are at work for a
@@ -30,7 +30,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Berths:
+class Slots:
     """``awake`` in the order in which they came in, ``waiting`` in the order in which they were woken."""
 
     awake: Mapping[Deployment, None] = field(default_factory=dict)
@@ -66,61 +66,61 @@ def most(limits: Limits) -> int | None:
     return max(1, (limits.threads - HOST) // ONE) if limits.idle else None
 
 
-def wants(berths: Berths, name: Deployment) -> Berths:
+def wants(slots: Slots, name: Deployment) -> Slots:
     """It waits for a place; who waits already keeps the one in the row."""
-    return berths if name in berths.waiting else replace(berths, waiting=(*berths.waiting, name))
+    return slots if name in slots.waiting else replace(slots, waiting=(*slots.waiting, name))
 
 
-def entered(berths: Berths, name: Deployment) -> Berths:
+def entered(slots: Slots, name: Deployment) -> Slots:
     """It is awake now."""
-    waiting = tuple(each for each in berths.waiting if each != name)
-    return replace(berths, awake={**berths.awake, name: None}, waiting=waiting, entered=berths.entered + 1)
+    waiting = tuple(each for each in slots.waiting if each != name)
+    return replace(slots, awake={**slots.awake, name: None}, waiting=waiting, entered=slots.entered + 1)
 
 
-def left(berths: Berths, name: Deployment) -> Berths:
+def left(slots: Slots, name: Deployment) -> Slots:
     """It is awake no more, and waits for nothing."""
-    awake = {each: None for each in berths.awake if each != name}
-    waiting = tuple(each for each in berths.waiting if each != name)
-    return replace(berths, awake=awake, waiting=waiting, pressed=berths.pressed - {name})
+    awake = {each: None for each in slots.awake if each != name}
+    waiting = tuple(each for each in slots.waiting if each != name)
+    return replace(slots, awake=awake, waiting=waiting, pressed=slots.pressed - {name})
 
 
 def moves(
-    berths: Berths, limits: Limits, *, uncounted: Container[Deployment], may_leave: Container[Deployment]
-) -> tuple[Berths, tuple[Move, ...]]:
+    slots: Slots, limits: Limits, *, uncounted: Container[Deployment], may_leave: Container[Deployment]
+) -> tuple[Slots, tuple[Move, ...]]:
     """Who comes in now, and who is to give way for those who can't yet.
 
     ``uncounted``: who stays awake whatever comes, and takes nobody's place; ``may_leave``: who could give way.
     """
     bound, made = most(limits), list[Move]()
-    while berths.waiting:
-        name = berths.waiting[0]
-        if bound is not None and name not in uncounted and _taken(berths, uncounted) >= bound + berths.extra:
+    while slots.waiting:
+        name = slots.waiting[0]
+        if bound is not None and name not in uncounted and _taken(slots, uncounted) >= bound + slots.extra:
             break
-        berths = entered(berths, name)
+        slots = entered(slots, name)
         made.append(Enter(name))
-    if not berths.waiting:
-        return replace(berths, extra=0, patience=None), tuple(made)
-    asked = _first(len(berths.waiting) - len(berths.pressed), berths, may_leave)
-    berths = replace(berths, pressed=berths.pressed | {*asked})
-    return berths, (*made, *map(Press, asked))
+    if not slots.waiting:
+        return replace(slots, extra=0, patience=None), tuple(made)
+    asked = _first(len(slots.waiting) - len(slots.pressed), slots, may_leave)
+    slots = replace(slots, pressed=slots.pressed | {*asked})
+    return slots, (*made, *map(Press, asked))
 
 
-def impatient(berths: Berths, token: int, *, moving: bool) -> Berths:
+def impatient(slots: Slots, token: int, *, moving: bool) -> Slots:
     """The pause is over: if nobody came in meanwhile, one more may, whatever the bound says.
 
     ``moving``: one of those awake is on the way in or out.
     """
-    pause = berths.patience
+    pause = slots.patience
     if pause is None or pause.token != token:
-        return berths
-    stuck = berths.entered == pause.entered and not moving
-    return replace(berths, patience=None, extra=berths.extra + 1 if stuck else berths.extra)
+        return slots
+    stuck = slots.entered == pause.entered and not moving
+    return replace(slots, patience=None, extra=slots.extra + 1 if stuck else slots.extra)
 
 
-def _taken(berths: Berths, uncounted: Container[Deployment]) -> int:
-    return sum(each not in uncounted for each in berths.awake)
+def _taken(slots: Slots, uncounted: Container[Deployment]) -> int:
+    return sum(each not in uncounted for each in slots.awake)
 
 
-def _first(count: int, berths: Berths, may_leave: Container[Deployment]) -> Iterable[Deployment]:
-    able = (each for each in berths.awake if each in may_leave and each not in berths.pressed)
+def _first(count: int, slots: Slots, may_leave: Container[Deployment]) -> Iterable[Deployment]:
+    able = (each for each in slots.awake if each in may_leave and each not in slots.pressed)
     return tuple(each for each, _ in zip(able, range(count), strict=False))
