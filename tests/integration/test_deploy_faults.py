@@ -2,6 +2,7 @@
 
 import errno
 import shutil
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from waypost.host.deployment_why import sentence_of
 from waypost.host.describe import Described
 from waypost.host.errors import HostError, HostRuns, NotWritable, Taken
 from waypost.host.explain import Situation
+from waypost.host.isolation import Isolation
 from waypost.host.lock import HostLock
 from waypost.host.materialise import is_whole
 from waypost.model.code import deployed
@@ -160,16 +162,35 @@ def test_a_full_disk_is_told_and_not_taken_for_a_repository_that_is_lost(tmp_pat
     assert NotWritable in raised
 
 
+@pytest.mark.parametrize("left", [None, "a file", "a link"])
+def test_the_folder_of_all_code_is_made_anew_for_the_user_of_a_child(
+    tmp_path: Path, template: Path, left: str | None
+) -> None:
+    """Removed under a live host: a child of another user must come as far as its code, as after the host's start."""
+    folder = tmp_path / "data"
+    shutil.copytree(template, folder)
+    data, tree = DataDir(folder), described(OLD).record.tree
+    assert not data.code.exists()
+    if left == "a file":
+        data.code.touch()
+    elif left == "a link":
+        data.code.symlink_to(tmp_path / "nowhere")
+    keep_whole(data, "echo", tree, KEY.public, Isolation(mode="uid", root=True))
+    assert is_whole(data.code / tree)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (data.path, data.code)] == [0o711, 0o711]
+    assert stat.S_IMODE((data.code / tree).stat().st_mode) == 0o555
+
+
 def test_a_tree_is_made_anew_from_the_repository_or_left(tmp_path: Path, template: Path) -> None:
     """What can't be made is said in the log; the child refuses the rest."""
     folder = tmp_path / "data"
     shutil.copytree(template, folder)
     data, tree = DataDir(folder), described(OLD).record.tree
-    keep_whole(data, "echo", tree, KEY.public)
+    keep_whole(data, "echo", tree, KEY.public, Isolation())
     assert is_whole(data.code / tree)
     shutil.rmtree(data.repo("echo"))
     shutil.rmtree(data.code)
-    keep_whole(data, "echo", tree, KEY.public)
+    keep_whole(data, "echo", tree, KEY.public, Isolation())
     assert not data.code.exists()
 
 

@@ -15,6 +15,7 @@ from waypost.host.describe import Described, ask, described, refuse_taken
 from waypost.host.errors import BadWorkflow, HostError, Taken
 from waypost.host.explain import LeftOut
 from waypost.host.isolation import NONE, Isolation
+from waypost.host.isolation_errors import NotIsolated
 from waypost.host.materialise import is_whole, materialise
 from waypost.host.narrate import printable
 from waypost.host.notes import noted
@@ -102,16 +103,18 @@ def _helps(name: str, failure: WaypostError) -> str:
             return command("fsck", name)
 
 
-def keep_whole(data: DataDir, name: str, tree: str, key: PublicKey) -> None:
+def keep_whole(data: DataDir, name: str, tree: str, key: PublicKey, isolation: Isolation) -> None:
     """See that the folder of a deployed tree is what its name says; else make it anew from the repository.
 
-    Where that can't be done it is logged: a child that is started on anything else refuses it.
+    As it was at the start: the user that the child becomes may come as far as it, and no further. Where that can't be
+    done it is logged: a child that is started on anything else refuses it.
     """
     if is_whole(data.code / tree):
         return
     try:
         materialise(data.code, Reader.open(data.repo(name), key).code(tree))
-    except (SubstrateError, OSError) as failure:
+        isolation.let_in(data.code / tree, data.code, data.path)
+    except (SubstrateError, NotIsolated, OSError) as failure:
         _log.error("%s: the folder of its code can't be made anew: %s", name, failure)
 
 

@@ -29,7 +29,9 @@ def materialise(code: Path, files: Files) -> Path:
     folder = code / tree
     if is_whole(folder):
         return folder
-    code.mkdir(mode=_OPEN, exist_ok=True)
+    if not code.is_dir():  # nor a link to one
+        code.unlink(missing_ok=True)
+        code.mkdir(mode=_OPEN)
     aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=code))
     try:
         write(aside / TREE, files)

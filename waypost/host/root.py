@@ -184,7 +184,9 @@ class HostActor(Shell):
             environment=self._without_secrets(),
             output=output.write,
             mark=house.isolation.mark(self._kin, house.users.get(name, 0)),
-            prepare=partial(keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public),
+            prepare=partial(
+                keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public, house.isolation
+            ),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs, keeper=self._keeper)
 
