@@ -290,7 +290,7 @@ def _problem(_request: Request, error: Exception) -> Response:
 
 def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    what = f"{request.method} {request.url.path[:200]} is no door of this API"
+    what = f"{request.method} {request.url.path[:200]} is no endpoint of this API"
     return as_json(Problem(code="usage", message=what), error.status_code)
 
 
