@@ -161,6 +161,21 @@ def child_may_write(view: View, by: Principal, before: Known) -> Refused | None:
     return Refused("not-given", "there is no such run")
 
 
+def at_call(view: View, by: WorkflowProcess, run: RunId, call: CallId) -> tuple[Known, fold.Ledger] | Refused:
+    """The live run in which a child asks for something at this call; Refused as its append is, and with ``call``."""
+    before = view.known(run)
+    refused = child_may_write(view, by, before)
+    if refused is not None:
+        return refused
+    ledger = fold.ledger(before.run)
+    assert ledger is not None, "a child may write to live runs only"
+    return _no_call(call) or (before, ledger)
+
+
+def _no_call(call: CallId) -> Refused | None:
+    return None if is_call_id(call) else Refused("call", f"{call[:80]!r} is not a call identity such as r1#2")
+
+
 def _acceptable(view: View, operation: Append, event: ev.AnyEvent, context: Context) -> Refused | None:
     """What can be said of one proposed event without the state of its run."""
     why = principals.forbids(operation.by, event, "append")
@@ -169,8 +184,8 @@ def _acceptable(view: View, operation: Append, event: ev.AnyEvent, context: Cont
     if event.seq or event.at or event.prev or event.original is not UNSET:
         return Refused("substrate-sets", "seq, at and prev are the substrate's to set")
     call = ev.call_of(event)
-    if call is not None and not is_call_id(call):
-        return Refused("call", f"{call[:80]!r} is not a call identity such as r1#2")
+    if call is not None and (refused := _no_call(call)) is not None:
+        return refused
     return _fields(view, operation, event, context) if type(event) in _LIMITED else None
 
 

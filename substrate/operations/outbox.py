@@ -19,7 +19,7 @@ from substrate.messages import (
     Refused,
 )
 from substrate.operations.answering import answering
-from substrate.operations.append import child_may_write, extend
+from substrate.operations.append import at_call, extend
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View, changed
 from substrate.operations.grants import may_mail_now, no_grant
@@ -28,7 +28,7 @@ from waypost.model import events as ev
 from waypost.model import mail
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
-from waypost.model.ids import idempotency_key, is_call_id
+from waypost.model.ids import idempotency_key
 from waypost.model.queue import Outgoing, encode
 
 _REASON = 2000
@@ -37,14 +37,10 @@ _REASON = 2000
 
 def queue_mail(view: View, operation: QueueMail, context: Context) -> Decided:
     """Put a run's mail into the outbox, or record why it may not go. Value: None; the event tells."""
-    before = view.known(operation.run)
-    refused = child_may_write(view, operation.by, before)
-    if refused is not None:
-        return refused
-    ledger = fold.ledger(before.run)
-    assert ledger is not None, "a child may write to live runs only"
-    if not is_call_id(operation.call):
-        return Refused("call", f"{operation.call[:80]!r} is not a call identity such as r1#2")
+    found = at_call(view, operation.by, operation.run, operation.call)
+    if isinstance(found, Refused):
+        return found
+    before, ledger = found
     try:
         return _queue_mail(view, operation, before, ledger, context)
     except Invalid as bad:

@@ -12,7 +12,7 @@ from shlex import quote
 import msgspec
 
 from substrate.messages import Refused, SpawnChild
-from substrate.operations.append import child_may_write, extend
+from substrate.operations.append import at_call, extend
 from substrate.operations.buckets import consumed_at
 from substrate.operations.change import Change, Context, Decided, Settled, View, changed, plain
 from substrate.operations.granting import child_names, declared_now
@@ -26,7 +26,7 @@ from waypost.model import run as fold
 from waypost.model.child_mail import Spawner, child_id, child_mail, input_line
 from waypost.model.errors import Invalid
 from waypost.model.grants import may_start
-from waypost.model.ids import RunId, idempotency_key, is_call_id, message_key, run_id
+from waypost.model.ids import RunId, idempotency_key, message_key, run_id
 
 _NAME = 200
 """Characters of a workflow's name that are kept."""
@@ -37,14 +37,10 @@ def spawn_child(view: View, operation: SpawnChild, context: Context) -> Decided:
 
     Refused as a child's append is, and with code ``call`` or ``input``.
     """
-    before = view.known(operation.run)
-    refused = child_may_write(view, operation.by, before)
-    if refused is not None:
-        return refused
-    ledger = fold.ledger(before.run)
-    assert ledger is not None, "a child may write to live runs only"
-    if not is_call_id(operation.call):
-        return Refused("call", f"{operation.call[:80]!r} is not a call identity such as r1#2")
+    found = at_call(view, operation.by, operation.run, operation.call)
+    if isinstance(found, Refused):
+        return found
+    before, ledger = found
     if operation.call in ledger.children or _known(view, operation, context):
         return Settled()
     why = _forbidden(view, operation, ledger, context)
