@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.cli import words
+from waypost.cli.explaining import run_words
 from waypost.host.explain import Situation, Told, read
 from waypost.host.narrate import Narrator, printable
 from waypost.host.run_why import shown, why
@@ -47,6 +49,12 @@ YES = ev.SignalReceived(
 )
 BROKE = ev.Fault(type="ValueError", message="no amount", step="read_claim", call="r1#1")
 CANCEL = ev.CancelRequested(origin="supervisor-operator", reason="not needed", by="ann")
+CHILD = run_id(4, b"12345678")
+SPAWNED = ev.ChildSpawned(call=FIRST, child=CHILD, workflow="pay", arguments=HASH, seen=1)
+RETURNED = ev.ChildCompleted(call=FIRST, outcome="completed", result=value('{"paid":true}'))
+LET_GO = ev.ChildCancelRequested(call=FIRST)
+PARENT = ev.Parent(run=run_id(2, b"12345678"), call=THIRD, workflow="pay", depth=1)
+CHILD_STARTED = msgspec.structs.replace(STARTED, parent=PARENT)
 EVERY: tuple[ev.AnyEvent, ...] = (
     STARTED,
     ev.RunResumed(generation=Generation(2), attempt=1),
@@ -72,6 +80,11 @@ EVERY: tuple[ev.AnyEvent, ...] = (
     ev.RunCancelled(error=BROKE),
     ev.RunFailed(error=BROKE),
     ev.Foreign(was="CancelRequested", about="drain"),
+    SPAWNED,
+    ev.ChildRefused(call=FIRST, workflow="pay", reason="no grant to start pay"),
+    RETURNED,
+    LET_GO,
+    ev.CodeRested(seen=1),
 )
 
 
@@ -169,6 +182,42 @@ def test_signals_are_told_by_name_and_one_that_nobody_read_is_told_at_the_end() 
     ]
 
 
+def test_child_runs_are_told_in_the_parents_timeline_and_whose_child_it_is_in_the_childs() -> None:
+    """Each leads to the other, by an id that can be pasted."""
+    failed = ev.ChildCompleted(call=FIRST, outcome="failed", error=BROKE)
+    cancelled = ev.ChildCompleted(call=FIRST, outcome="cancelled", error=ev.Fault(type="RunCancelled", message="late"))
+    refused = ev.ChildRefused(call=SECOND, workflow="ask", reason="no grant to start ask")
+    lines = told(STARTED, SPAWNED, RETURNED, refused, SPAWNED, failed, SPAWNED, LET_GO, cancelled).lines
+    name = f"child pay, {CHILD},"
+    assert [line.text for line in lines[1:]] == [
+        f"{name} is started",
+        f'{name} has completed: {{"paid": true}}',
+        "child ask may not be started: no grant to start ask",
+        f"{name} is started",
+        f"{name} has failed: step read_claim: ValueError: no amount",
+        f"{name} is started",
+        f"{name} is no longer awaited, and told to end",
+        f"{name} was cancelled: late",
+    ]
+    child = told(CHILD_STARTED)
+    assert child.lines[0].text == f"started as child pay of {PARENT.run}, by its call r1#3"
+    assert (shown(child, HERE).parent, shown(child, HERE).child) == (PARENT.run, "pay")
+    assert (why(child, HERE).parent, why(told(STARTED), HERE).parent) == (PARENT.run, "")
+    assert next(words.show(shown(child, HERE))) == f"{RUN}  expenses  running  child pay of {PARENT.run}"
+    assert next(run_words(why(child, HERE))) == f"{RUN}  expenses  running  child pay of {PARENT.run}"
+
+
+def test_a_run_that_waits_for_a_child_leads_to_it_and_says_how_it_is() -> None:
+    """What holds up the child is said by the child, and one on hold needs somebody."""
+    for state in ("", "parked (approval)", "on hold: `waypost why expenses/5`"):
+        answer = why(told(STARTED, SPAWNED), HERE, children={CHILD: state} if state else {})
+        check_reason(answer)
+        shown_as = f"pay, as {CHILD}" + (f", which is {state}" if state else "")
+        assert answer.waits_for == f"its child run ({shown_as}) to end"
+        assert answer.command == f"waypost why {CHILD}"
+        assert answer.since == "2026-11-29T08:00:02.000Z"
+
+
 def test_a_timeline_reads_like_a_story() -> None:
     """Calls are called by the name of what they do."""
     assert [line.text for line in told(STARTED, STEP, DONE, ASKED, APPROVAL, YES).lines] == [
@@ -215,6 +264,7 @@ def test_what_is_shown_is_one_printable_line_within_its_limit(text: str, limit: 
             f"waypost signal {RUN} 'it'\"'\"'s paid' < payload.json",
         ),
         ((STARTED, STEP, CANCEL), "cancelling", "cancel", ""),
+        ((STARTED, SPAWNED), "parked", "child-run", f"waypost why {CHILD}"),
     ],
 )
 def test_a_live_run_says_what_it_waits_on_and_what_to_do(

@@ -53,7 +53,9 @@ def isolation(said: str) -> str:
 
 def show(run: RunShown) -> Iterator[str]:
     """A run with its timeline."""
-    yield f"{run.run}  {run.deployment}  {run.state}" + (f"  from {run.sender}" if run.sender else "")
+    by = f"  from {run.sender}" if run.sender else ""
+    by = f"  child {harmless(run.child)} of {run.parent}" if run.parent else by
+    yield f"{run.run}  {run.deployment}  {run.state}{by}"
     for line in run.lines:
         yield f"{line.seq:5}  {moment(line.at)}  {line.text}"
     if not run.lines:

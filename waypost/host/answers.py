@@ -175,7 +175,7 @@ class WaitingOn(Reason, frozen=True, kw_only=True):
 
 
 class RunShown(Answer, frozen=True, kw_only=True):
-    """One run with its whole timeline."""
+    """One run with its whole timeline; of a child run ``parent`` awaits it, and ``child`` names its function."""
 
     run: str
     deployment: str
@@ -184,6 +184,8 @@ class RunShown(Answer, frozen=True, kw_only=True):
     sender: str
     seq: int
     lines: tuple[Line, ...]
+    parent: str = ""
+    child: str = ""
     waiting: tuple[WaitingOn, ...] = ()
 
 

@@ -174,9 +174,10 @@ class Narrator:
             case ev.ChildCompleted() if event.result is not UNSET:
                 return f"{name} has completed{_value(event.result)}"
             case ev.ChildCompleted():
-                verb = "was" if event.outcome == "cancelled" else "has"
-                why = "" if event.error is UNSET else f": {_fault(event.error)}"
-                return f"{name} {verb} {event.outcome}{why}"
+                cancelled = event.outcome == "cancelled"
+                told = "" if event.error is UNSET else _fault(event.error)
+                why = printable(event.error.message) if cancelled and event.error is not UNSET else told
+                return f"{name} {'was' if cancelled else 'has'} {event.outcome}: {why}"
             case ev.ChildCancelRequested():
                 return f"{name} is no longer awaited, and told to end"
 

@@ -1,14 +1,16 @@
 """The answers of ``waypost why``: for a run, a mail, a deployment, or all of them, with and without a host."""
 
+from substrate.messages import RunLine
 from waypost.host import deployment_why, explain, run_why
 from waypost.host.answers import KeptMail
 from waypost.host.deployment_why import fields
 from waypost.host.errors import NotOnHold
 from waypost.host.keeping_errors import NoSuchDeployment
-from waypost.host.queued import kept_mail, named_on_hold, rejected_of
+from waypost.host.queued import kept_mail, mail_name, named_on_hold, rejected_of
 from waypost.host.source import LIST, Source, locate, whole
 from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
 from waypost.model.ids import RunId
+from waypost.model.run import Run, ledger
 from waypost.model.why import Sentence, command
 
 
@@ -18,7 +20,13 @@ def of_run(source: Source, text: str) -> Why:
     told = explain.read(run, whole(source, situation.name, run))
     turn = run_why.waits_its_turn(told, situation)
     ahead = _ahead(source, situation.name, run) if turn else 0
-    return run_why.why(told, situation, ahead=ahead, queued="" if told.lines else _queued(source, situation.name, run))
+    return run_why.why(
+        told,
+        situation,
+        ahead=ahead,
+        queued="" if told.lines else _queued(source, situation.name, run),
+        children=_children(source, situation.name, told.state),
+    )
 
 
 def of_deployment(source: Source, name: str) -> DeploymentWhy:
@@ -77,6 +85,23 @@ def _on_hold(mail: KeptMail) -> Sentence:
 def _ahead(source: Source, deployment: str, run: RunId) -> int:
     """How many other runs of a deployment are driven, among the newest."""
     return sum(line.state in {"running", "cancelling"} and line.run != run for line in source.runs(deployment, LIST))
+
+
+def _children(source: Source, deployment: str, state: Run) -> dict[str, str]:
+    """In what state the child runs of a run are, by their ids; of those among the newest, and those on hold."""
+    known = ledger(state)
+    if known is None or not known.children:
+        return {}
+    found: dict[str, str] = {line.run: _brief(line) for line in source.runs(deployment, LIST)}
+    held = (
+        (each.entry.run, command("why", mail_name(deployment, each.entry.arrival)))
+        for each in source.on_hold(deployment, LIST)
+    )
+    return {**found, **{run: f"on hold: `{line}`" for run, line in held}}
+
+
+def _brief(line: RunLine) -> str:
+    return f"{line.state} ({line.waiting[0].kind})" if line.waiting and line.state != "queued" else line.state
 
 
 def _queued(source: Source, deployment: str, run: RunId) -> str:

@@ -4,8 +4,9 @@ First comes what stops its whole deployment, then what stops the run, then what 
 that has ended waits on nothing, and its sentence says how it ended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal, assert_never
 
 from waypost.host.answers import RunShown, WaitingOn
@@ -16,7 +17,7 @@ from waypost.host.sight import shut_off
 from waypost.host.why_answers import Why
 from waypost.model.attempts import is_suspect
 from waypost.model.ids import RunId
-from waypost.model.run import Absent, Driven, Ended, Ledger, ledger
+from waypost.model.run import Absent, Driven, Ended, Ledger, ledger, parent_of
 from waypost.model.times import stamp, unstamp
 from waypost.model.waiting import Waiting, waiting_on
 from waypost.model.why import Sentence, command
@@ -27,21 +28,31 @@ _MANNED = frozenset({"running", "draining"})
 """States of a deployment in which a process of it is at work."""
 
 
-def why(run: Told, situation: Situation, *, ahead: int = 0, queued: str = "") -> Why:
+def why(
+    run: Told,
+    situation: Situation,
+    *,
+    ahead: int = 0,
+    queued: str = "",
+    children: Mapping[str, str] = MappingProxyType({}),
+) -> Why:
     """The answer of ``waypost why RUN``.
 
     ``ahead``: how many other runs are driven, of which a suspect waits for. ``queued``: since when a run's first mail
-    lies here that hasn't begun (ISO 8601).
+    lies here that hasn't begun (ISO 8601). ``children``: in what state its child runs are, as far as that is known.
     """
-    waiting = waits(run, situation, ahead=ahead, queued=queued)
+    waiting = waits(run, situation, ahead=ahead, queued=queued, children=children)
     if isinstance(run.state, Ended):
         first = fields(_ended(run, run.state, situation.isolation))
     else:
         first = {name: getattr(waiting[0], name) for name in _FIELDS}
+    parent = parent_of(run.state)
     return Why(
         run=run.run,
         deployment=situation.name,
         state=state_name(run.state),
+        parent=parent.run if parent else "",
+        child=printable(parent.workflow, _TITLE) if parent else "",
         waiting=waiting,
         on=told(situation),
         **first,
@@ -50,6 +61,7 @@ def why(run: Told, situation: Situation, *, ahead: int = 0, queued: str = "") ->
 
 def shown(run: Told, situation: Situation) -> RunShown:
     """The answer of ``waypost show``: the same with and without a host."""
+    parent = parent_of(run.state)
     alone = situation if situation.hosted or situation.state else replace(situation, hosted=True, state="running")
     return RunShown(
         run=run.run,
@@ -57,6 +69,8 @@ def shown(run: Told, situation: Situation) -> RunShown:
         state=state_name(run.state),
         started=run.lines[0].at if run.lines else "",
         sender=run.started.mail.sender if run.started else "",
+        parent=parent.run if parent else "",
+        child=printable(parent.workflow, _TITLE) if parent else "",
         seq=run.lines[-1].seq if run.lines else 0,
         lines=run.lines,
         waiting=waits(run, alone),
@@ -70,12 +84,21 @@ def waits_its_turn(run: Told, situation: Situation) -> bool:
     return run.exits[-1].generation == run.state.ledger.generation
 
 
-def waits(run: Told, situation: Situation, *, ahead: int = 0, queued: str = "") -> tuple[WaitingOn, ...]:
+def waits(
+    run: Told,
+    situation: Situation,
+    *,
+    ahead: int = 0,
+    queued: str = "",
+    children: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[WaitingOn, ...]:
     """What the run waits on; the first is what it waits on before all else. Empty for one that has ended."""
-    return tuple(_waits(run, situation, ahead, queued))
+    return tuple(_waits(run, situation, ahead, queued, children))
 
 
-def _waits(run: Told, situation: Situation, ahead: int, queued: str) -> Iterator[WaitingOn]:
+def _waits(
+    run: Told, situation: Situation, ahead: int, queued: str, children: Mapping[str, str]
+) -> Iterator[WaitingOn]:
     if isinstance(run.state, Ended):
         return
     on, shown_as, begins = sentence_of(situation), situation.code or situation.state, isinstance(run.state, Absent)
@@ -93,6 +116,8 @@ def _waits(run: Told, situation: Situation, ahead: int, queued: str) -> Iterator
         yield _turn(run, ahead)
     for each in waiting_on(run.state):
         detail = printable(each.detail) + (_exits(run) if each.kind == "poison" else "")
+        if each.kind == "child-run" and (state := children.get(_child(run, each))):
+            detail += f", which is {state}"
         since = run.opened.get(_opened(each), run.changed or queued)
         yield _on(each.kind, detail, _sentence(each, detail, run, situation, since), call=each.call)
 
@@ -205,14 +230,19 @@ def _from_outside(wait: Waiting, detail: str, run: Told, situation: Situation) -
 
 def _child_run(wait: Waiting, detail: str, run: Told) -> Sentence:
     """What the child waits on is said of the child."""
-    known = _ledger(run)
-    child = None if known is None or wait.call is None else known.children.get(wait.call)
+    child = _child(run, wait)
     return Sentence(
         waits_for=f"its child run ({detail}) to end",
         then="the run goes on with what it came to",
-        command="" if child is None else command("why", child.child),
-        alternative="" if child is None else command("cancel", child.child, "--reason", "REASON"),
+        command=command("why", child) if child else "",
+        alternative=command("cancel", child, "--reason", "REASON") if child else "",
     )
+
+
+def _child(run: Told, wait: Waiting) -> str:
+    known = _ledger(run)
+    child = None if known is None or wait.call is None else known.children.get(wait.call)
+    return "" if child is None else child.child
 
 
 def _from_somebody(

@@ -26,11 +26,14 @@ class Why(Reason, frozen=True, kw_only=True):
     """Why a run isn't further: the sentence of what it waits on first, and all of them in ``waiting``.
 
     ``on``: its deployment. A run that has ended waits on nothing, and its sentence says how it ended.
+    ``parent``, ``child``: of a child run, the run that awaits it, and which of the workflow's children it is.
     """
 
     run: str
     deployment: str
     state: str
+    parent: str = ""
+    child: str = ""
     waiting: tuple[WaitingOn, ...] = ()
     on: DeploymentWhy
 
