@@ -31,19 +31,23 @@ def flows() -> Path:
 
 
 def stop_measuring(patch: pytest.MonkeyPatch) -> None:
-    """No coverage of what will be killed: its figures die with it, its file stays, and it takes twice as long."""
+    """No coverage of what is started: what is killed takes its figures along, and what is measured takes twice as long.
+
+    What a host does is measured in the tests' own process, and in a few that say so by their mark.
+    """
     for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
         patch.delenv(name, raising=False)
 
 
-@pytest.fixture
-def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes that this test starts aren't measured."""
-    stop_measuring(monkeypatch)
+@pytest.fixture(autouse=True)
+def unmeasured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that this test starts aren't measured, unless it is marked so."""
+    if request.node.get_closest_marker("measured") is None:
+        stop_measuring(monkeypatch)
 
 
 @pytest.fixture
-def hosts(tmp_path: Path, unmeasured: None) -> Iterator[Callable[..., HostProcess]]:
+def hosts(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
     """Makes hosts on one data directory, not started; what still runs at the end is killed."""
     made: list[HostProcess] = []
 
@@ -68,7 +72,7 @@ def books(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, unmeasured: None) -> Callable[[str], Scene]:
+def scene(tmp_path: Path) -> Callable[[str], Scene]:
     """Makes the folder of a play, by name."""
     return lambda name: Scene(tmp_path / name, FLOWS / "expenses_like.py").prepare()
 

@@ -14,7 +14,7 @@ from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.patience import eventually
 from waypost.testing.verbs import verb
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.measured]
 
 WORKFLOW = '''
 from waypost import Mail, Workflow, approve
@@ -50,8 +50,8 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-def test_every_verb_with_and_without_a_host(file: Path) -> None:
-    """What is read is the same either way; what was accepted is there after the host has gone, and goes on."""
+def test_every_verb_with_and_without_a_host_also_one_that_was_killed(file: Path) -> None:
+    """What is read is the same either way; what was accepted is there after the host has gone, and goes on at once."""
     data = file.parent / ".waypost"
     below = file.parent / "below"
     below.mkdir()
@@ -68,7 +68,9 @@ def test_every_verb_with_and_without_a_host(file: Path) -> None:
 
         second = waypost("run", str(file), data=data)
         assert (second.returncode, f"pid {host.pid}" in second.stderr) == (1, True)
+        host.kill()
 
+    assert (data / "host.sock").exists(), "its socket and its lock are nobody's"
     assert {name: verb(name, *on, data=data).out for name, on in READING.items()} == hosted
     assert "no host runs" in verb("why", run, cwd=below).out
     assert "sound" in verb("verify", data=data).out
@@ -77,33 +79,35 @@ def test_every_verb_with_and_without_a_host(file: Path) -> None:
     sent = verb("send", "asking@example.com", data=data, stdin=mail("spooled"))
     assert sent.status == 0
     assert len(list((data / "spool" / "asking" / "new").iterdir())) == 1
+    goes_on_where_it_was(file, run, data)
+    assert list((data / "spool" / "asking" / "new").iterdir()) == []
 
-    # The same command goes on where it was, and takes in what was sent meanwhile.
+
+def goes_on_where_it_was(file: Path, run: str, data: Path) -> None:
+    """The same command takes in what was sent meanwhile, and answers; code that does something else pauses the run.
+
+    It neither fails nor loops: the difference is shown, and with the old code back the run goes on.
+    """
+    file.write_text(WORKFLOW.replace("found = await size(mail)", "found = 6"))
     host = HostProcess(file, data=data).start(ready="waits for boss@example.com")
     try:
         assert any("mail 2 from ann@example.com: spooled" in line for line in host.said)
         again = verb("send", "asking@example.com", data=data, stdin=mail("spooled"))
         assert "already there" in again.out
+        assert "a Message-ID of its own" in again.err
         assert verb("approve", run, "--comment", "for once", data=data).status == 0
-        host.wait_for('completed: "yes, for once"')
-        assert verb("reject", run, data=data).status == 1
-        assert "a Message-ID of its own" in verb("send", "asking@example.com", data=data, stdin=mail("spooled")).err
+        host.wait_for("paused (code-changed)")
+        why = verb("why", run, data=data)
+        assert f"or: waypost resume {run}" in why.out
+        assert "size" in why.out
     finally:
         host.stop()
-    assert list((data / "spool" / "asking" / "new").iterdir()) == []
-
-
-def test_a_killed_host_can_be_started_again_at_once(file: Path) -> None:
-    """Its child dies with it; its lock and its socket are nobody's."""
-    data = file.parent / "data"
-    host = HostProcess(file, data=data).start()
-    run = host.send("asking@example.com", mail("one"))
-    host.wait_for("waits for boss@example.com")
-    host.kill()
-    assert (data / "host.sock").exists()
-    with HostProcess(file, data=data) as again:
-        assert verb("approve", run, data=data).status == 0
-        again.wait_for("completed")
+    file.write_text(WORKFLOW)
+    with HostProcess(file, data=data) as host:
+        done = verb("resume", run, data=data)
+        assert (done.status, done.out) == (0, f"{run} goes on\n")
+        host.wait_for('completed: "yes, for once"')
+        assert verb("resume", run, data=data).status == verb("reject", run, data=data).status == 1
 
 
 def test_a_quiet_host_stops_in_order_and_leaves_a_history_for_plain_git(file: Path, tmp_path: Path) -> None:
@@ -141,24 +145,3 @@ def test_help_is_quick_because_it_imports_little() -> None:
     done = subprocess.run([COMMAND[0], "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "approve" in done.stdout
-
-
-def test_code_that_does_something_else_pauses_its_run_until_the_operator_lets_it_go_on(file: Path) -> None:
-    """Neither fails nor loops: the difference is shown, and with the old code back the run goes on where it was."""
-    data = file.parent / "data"
-    with HostProcess(file, data=data) as host:
-        run = host.send("asking@example.com", mail("one"))
-        host.wait_for("waits for boss@example.com")
-    file.write_text(WORKFLOW.replace("found = await size(mail)", "found = 6"))
-    with HostProcess(file, data=data) as host:
-        assert verb("approve", run, data=data).status == 0
-        host.wait_for("paused (code-changed)")
-        why = verb("why", run, data=data)
-        assert f"or: waypost resume {run}" in why.out
-        assert "size" in why.out
-    file.write_text(WORKFLOW)
-    with HostProcess(file, data=data) as host:
-        done = verb("resume", run, data=data)
-        assert (done.status, done.out) == (0, f"{run} goes on\n")
-        host.wait_for('completed: "yes, "')
-        assert verb("resume", run, data=data).status == 1

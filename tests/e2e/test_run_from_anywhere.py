@@ -14,7 +14,7 @@ from waypost.testing.host_process import HostProcess
 from waypost.testing.mortal import workers_of
 from waypost.testing.patience import PATIENCE
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.measured]
 
 WORKFLOW = '''
 from waypost import Mail, Workflow
@@ -46,19 +46,6 @@ def test_a_host_hides_before_it_does_anything_else() -> None:
     assert shown.stdout == "0\n"
 
 
-def test_ctrl_c_ends_the_deployment_before_the_host(tmp_path: Path) -> None:
-    """Its child is asked to leave and its journal sealed: what the host says last is true when it says it."""
-    (tmp_path / "plain.py").write_text(WORKFLOW)
-    host = HostProcess(tmp_path / "plain.py", data=tmp_path / "data").start()
-    (child,) = workers_of(host.pid)
-    os.kill(host.pid, signal.SIGINT)
-    host.wait_for("plain is stopping")
-    host.wait_for("plain is stopped")
-    assert not Path(f"/proc/{child}").exists()
-    host.wait_for("stopped; the same command goes on where it was")
-    assert host.wait() == 0
-
-
 def test_who_presses_ctrl_c_twice_means_it(tmp_path: Path) -> None:
     """A child that doesn't leave has its grace; nobody has to wait for that, and nothing is lost by not waiting."""
     (tmp_path / "plain.py").write_text(WORKFLOW)
@@ -83,7 +70,11 @@ def until_gone(pid: int) -> None:
 
 
 def test_a_host_hears_of_its_childs_end_whoever_has_started_it(tmp_path: Path) -> None:
-    """An ignored SIGCHLD is inherited, and by it the kernel throws away how a child ended."""
+    """An ignored SIGCHLD is inherited, and by it the kernel throws away how a child ended.
+
+    At Ctrl-C the deployment ends before its host: the child is asked to leave and its journal sealed, so what the host
+    says last is true when it says it.
+    """
     (tmp_path / "plain.py").write_text(WORKFLOW)
     command = (sys.executable, "-c", DEAF, *COMMAND)
     with HostProcess(tmp_path / "plain.py", data=tmp_path / "data", command=command) as host:
@@ -91,3 +82,10 @@ def test_a_host_hears_of_its_childs_end_whoever_has_started_it(tmp_path: Path) -
         os.kill(child, signal.SIGKILL)
         assert "SIGKILL" in host.wait_for("plain is backing-off")
         host.wait_for("plain is running (generation 2)")
+        (child,) = workers_of(host.pid)
+        os.kill(host.pid, signal.SIGINT)
+        host.wait_for("plain is stopping")
+        host.wait_for("plain is stopped")
+        assert not Path(f"/proc/{child}").exists()
+        host.wait_for("stopped; the same command goes on where it was")
+        assert host.wait() == 0
