@@ -26,7 +26,8 @@ from waypost.model.queue import Entry, decode
 
 def spawned(raw: bytes) -> Spawner | None:
     """The call whose child's mail an entry is of; None for any other entry, and for what is none."""
-    entry = _entry(raw)
+    # Nearly every entry is of another mail, and isn't decoded for that; escapes may hide the word.
+    entry = _entry(raw) if b"child:" in raw or b"\\u" in raw else None
     return None if entry is None else _by(entry.id, base64=entry.base64)
 
 
@@ -69,7 +70,7 @@ class _Commit:
         """A child's mail comes with its ChildSpawned, and one that is rejected is known to the parent."""
         for path, (place, raw) in self.made.entries.items():
             by = spawned(raw)
-            entry = _entry(raw)
+            entry = None if by is None else _entry(raw)
             if by is None or entry is None:
                 continue
             new = place.kind in QUEUED and self.before.arrival_of(place.key or "") is None
