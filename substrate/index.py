@@ -141,7 +141,7 @@ class Index:
         self.held_bytes += len(blob.data)
 
     def apply(self, change: Change) -> None:
-        """Take in a commit."""
+        """Move all of it by one commit."""
         if change.state is not None:
             self.state = change.state
         for key in change.used:

@@ -76,7 +76,7 @@ class _Waiting(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """The open repository, who follows it, and who waits for the disk."""
+    """The open repository, its subscribers, and the askers that wait for a flush."""
 
     def __init__(self, store: Store, index: Index, settings: Settings, limits: Limits, now: Now) -> None:
         self._store, self._index = store, index
@@ -101,7 +101,7 @@ class Writer:
 
     @classmethod
     def open(cls, path: Path, settings: Settings, *, key: SigningKey, disk: Disk, limits: Limits, now: Now) -> "Writer":
-        """Recover the repository, or create it where there is and was none. Raises SubstrateError."""
+        """Recover the repository, or create it where none was ever noted. Raises SubstrateError."""
         heads = None if settings.heads is None else Heads(settings.heads, disk)
         if not path.exists():
             if heads is not None:
@@ -166,7 +166,7 @@ class Writer:
             yield from self.flush(now)
 
     def subscribe(self, subscriber: Ref, to: To) -> Iterator[Effect]:
-        """Tell the subscriber what is, and from now on what changes."""
+        """Send the subscriber a Snapshot now, and every Committed and Durable after it."""
         snapshot = self.snapshot()
         self._subscribers = [each for each in self._subscribers if each.is_alive()]
         self._subscribers.append(subscriber)
@@ -195,7 +195,7 @@ class Writer:
             yield self._wake(now)
 
     def sweep(self) -> Iterator[Effect]:
-        """Come back to seal a finished run or drop an old bucket; also asked at the start, for what a crash left."""
+        """Schedule the sealing of a finished run and the drop of an old bucket; also at the start, after a crash."""
         if (self._may_fold or self._drops.waiting) and not self._fold_asked:
             self._fold_asked = True
             yield _FOLD_AWAY
@@ -277,7 +277,7 @@ class Writer:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def close(self, now: Now) -> Iterator[Effect]:
-        """Flush, answer, seal, let go. When the disk refuses: as ``void``."""
+        """Flush, answer, seal and close; if the disk refuses, as ``void``."""
         try:
             yield from self.flush(now)
             self._settling.finish()
@@ -287,7 +287,7 @@ class Writer:
             yield from self.void(failure.message)
 
     def void(self, reason: str) -> Iterator[Effect]:
-        """What is visible and not durable is void; who waited is told so. Nothing more is written."""
+        """Withdraw all that is visible and not durable, and tell its askers; nothing more is written."""
         self._store.abandon()
         self._index.close()
         waiting, self._waiting = self._waiting, []
@@ -307,7 +307,7 @@ class Writer:
         return self._store.flush_number
 
     def snapshot(self) -> Snapshot:
-        """All that a subscriber needs of the past."""
+        """The state that a new subscriber starts from."""
         index = self._index
         return Snapshot(
             position=self._position,
@@ -380,7 +380,7 @@ class Writer:
         )
 
     def _short_of_space(self, why: str) -> Iterator[Effect]:
-        """Have the parent told when it begins, and when it is over."""
+        """Tell the parent when space runs short, and when that is over."""
         if bool(why) != bool(self._short):
             self._short = why
             yield SpaceShort(why)

@@ -71,7 +71,7 @@ from waypost.model.times import Now
 
 
 def advance(state: State, message: DispatchMessage, now: Now) -> Next[State]:
-    """The next state and what is to be done. Raises OutOfTurn and LogUnreadable, and then nothing has changed."""
+    """The next state and the effects. Raises OutOfTurn and LogUnreadable; then the state is as before."""
     match state:
         case Unopened():
             return _unopened(state, message, now)
@@ -130,7 +130,7 @@ class _Work:
         self._turn = turn_of(state, now)
 
     def begin(self, snapshot: Snapshot) -> None:
-        """What was under way when there was no dispatch."""
+        """Take up what was under way before this dispatch: runs that are being cancelled."""
         dispatch_grace.begin(snapshot.runs, self._turn)
         dispatch_grace.look(self._cards, self._turn)
 
@@ -228,7 +228,7 @@ class _Work:
             self._count(dispatch_exits.count(tally, turn))
 
     def _count(self, child: Counting | Uncounted | NoChild) -> None:
-        """An exit is being counted; or it is, and another child follows."""
+        """The state of an exit's count; once it is counted, prepare for the next child."""
         self._turn.child = child
         if isinstance(child, NoChild):
             dispatch_reading.begin(self._cards.values(), self._turn)
@@ -309,7 +309,7 @@ class _Work:
 
 
 def _due(waiting: dict[RunId, int], position: int) -> list[RunId]:
-    """Take out whoever waited for a position that has been reached."""
+    """Remove and return the runs whose position has been reached."""
     due = [run for run, expected in waiting.items() if expected <= position]
     for run in due:
         del waiting[run]

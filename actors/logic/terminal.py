@@ -215,7 +215,7 @@ def _show_progress(state: State, progress: ProgressCame) -> Iterator[Show]:
 
 
 def _who(watchers: Watchers, run: RunId) -> Iterator[tuple[RunId | None, Ref]]:
-    """Who is to be told of a run: each once, also when it watches this run and all of them."""
+    """The watchers of a run, each once, also if it watches this run and all runs."""
     everything = watchers.get(None, ())
     yield from ((None, watcher) for watcher in everything)
     yield from ((run, watcher) for watcher in watchers.get(run, ()) if watcher not in everything)

@@ -72,7 +72,7 @@ class HostCrew:
         )
 
     def dispatch(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
-        """Which mail goes to which run."""
+        """The DispatchActor: which mail goes to which run."""
         ports = self._ports
         return DispatchActor.start(
             self._spec,
@@ -86,7 +86,7 @@ class HostCrew:
         )
 
     def scheduler(self, parent: Ref, incarnation: int, substrate: Ref) -> Ref:
-        """What is due."""
+        """The SchedulerActor: timers and cron schedules."""
         ports = self._ports
         return SchedulerActor.start(
             self._spec.name,
@@ -98,13 +98,13 @@ class HostCrew:
         )
 
     def broadcaster(self, parent: Ref, incarnation: int) -> Ref:
-        """Who watches."""
+        """The TerminalBroadcasterActor: events to watchers."""
         return TerminalBroadcasterActor.start(
             self._spec.name, clock=self._ports.clock, parent=parent, incarnation=incarnation
         )
 
     def child(self, parent: Ref, generation: Generation, peers: Peers) -> Ref:
-        """The child of one generation."""
+        """The ChildProcessActor of one generation."""
         ports = self._ports
         return ChildProcessActor.start(
             self._spec,

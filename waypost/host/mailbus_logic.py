@@ -147,7 +147,7 @@ def _rerouted(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
 
 
 def _moved(bus: Bus, message: Reroute) -> Next[Bus]:
-    """What was handed over stays so: who falls asleep hands nothing back, and who wakes has it."""
+    """The routes have changed; mail that was handed to a supervisor stays with its deployment, asleep or awake."""
     handed = _handed(replace(bus, routes={**bus.routes, message.address: message.route}), message.route)
     depart = () if message.departing is None else (Tell(message.departing, Depart()),)
     return Next(handed.state, (*handed.effects, *depart))
@@ -167,7 +167,7 @@ def _handed(bus: Bus, route: Route) -> Next[Bus]:
 
 
 def _keep(bus: Bus, name: Deployment, number: int, what: Enqueue) -> Next[Bus]:
-    """Until the deployment that it is for is awake."""
+    """Keep a mail until the deployment that it is for is awake."""
     several = bus.kept.get(name, ())
     size = sum(len(each.raw) for every in bus.kept.values() for _, each in every)
     if len(several) >= KEPT or size + len(what.raw) > bus.limits.bodies:

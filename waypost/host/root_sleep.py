@@ -43,7 +43,7 @@ _ON_THE_WAY = frozenset({"idle", "waking", "starting", "dozing", "dormant"})
 
 
 def begun(message: Begin) -> st.Opening:
-    """Everybody waits to be started, in order, but those that sleep; first those that stay up whatever comes."""
+    """The state at the start: deployments wait in order, warm ones first; those that sleep go on sleeping."""
     members: dict[Deployment, st.Member] = {}
     deadlines: list[tuple[int, Deployment]] = []
     for spec in message.specs:
@@ -72,12 +72,12 @@ def deployed(member: st.Member) -> Deployed:
 
 
 def refused(*several: Iterable[st.Wish], why: str) -> tuple[Reply, ...]:
-    """It won't be; mail that the bus keeps is the bus's to withhold."""
+    """The answers where a deployment won't be woken; mail that the bus keeps is the bus's to withhold."""
     return tuple(Reply(each, NotNow(why)) for wishes in several for each in wishes if isinstance(each, int))
 
 
 def hand(member: st.Raised, wishes: Iterable[st.Wish]) -> tuple[Reply, ...]:
-    """Its supervisor is there; the bus is told by its route."""
+    """The answers to those who wanted a deployment that is up now; the bus learns of it by its route."""
     return tuple(Reply(each, deployed(member)) for each in wishes if isinstance(each, int))
 
 
@@ -143,7 +143,7 @@ def reported(
 
 
 def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting) -> Next[st.State]:
-    """Nothing belongs to it any more but this record."""
+    """Its supervisor has ended, so it is dormant: this record is all that is left of it."""
     name, deadline = member.spec.name, member.description.until
     dormant = st.Dormant(
         spec=member.spec, incarnation=member.incarnation, description=member.description, deadline=deadline
@@ -245,7 +245,7 @@ def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, li
 
 
 def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.Wish, ...]) -> st.Opening | st.Running:
-    """It waits for a place, behind those that were woken before."""
+    """Put it behind those that wait for a slot."""
     name, dormancy = member.spec.name, state.dormancy
     awaiting = st.Awaiting(
         spec=member.spec,
