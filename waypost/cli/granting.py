@@ -124,6 +124,9 @@ def introduced(answer: GrantsShown) -> Iterator[str]:
     undeclared = set(answer.declared).difference(mail)
     if undeclared:
         yield f"is granted no mail to {_spelt(sorted(undeclared))}, which it declares"
+    refused = () if run is None or run.children is None else set(answer.declared_children).difference(run.children)
+    if refused:
+        yield f"is granted no child runs of {harmless(', '.join(sorted(refused)))}, which it declares"
     yield from lacking(answer)
 
 
@@ -164,9 +167,9 @@ def told(done: GrantsSet) -> str:
 def _worded(step: str, grants: StepGrants) -> str:
     parts = [f"secret {handle}" for handle in grants.secrets]
     parts += [f"mail to {_spelt((person,))}" for person in grants.mail or ()]
-    parts += [f"child {child}" for child in grants.children or ()]
+    parts += [f"child runs of {child}" for child in grants.children or ()]
     if grants.children == ():
-        parts.append("no child")
+        parts.append("no child run")
     if grants.mail == ():
         parts.append("mail to nobody but who writes to it")
     elif grants.mail is msgspec.UNSET and step == RUN:
