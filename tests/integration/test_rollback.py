@@ -13,6 +13,9 @@ from substrate.heads import Heads, read_note
 from substrate.rollback import Accepted, accept
 from substrate.state import decode_format, decode_state
 from substrate.store import Store
+from waypost.host.datadir import DataDir, lay_out
+from waypost.host.deployment_why import sentence_of
+from waypost.host.offline import Offline
 from waypost.model.limits import Limits
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import AT, fresh_store, fsck, git, put
@@ -192,3 +195,29 @@ def test_a_death_at_any_point_leaves_it_shut_or_accepted_and_the_next_try_ends_i
         store.close()
         at += stride
     assert at > 15
+
+
+@pytest.mark.parametrize("left", ["older", "another", "nothing", "newer"])
+def test_without_a_host_it_is_said_too_that_something_is_missing(house: House, tmp_path: Path, left: str) -> None:
+    """The host that found it has ended: "start one, and it goes on where it was" would send somebody in a circle."""
+    data = DataDir(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    lay_out(data)
+    data.public_key.write_text(f"{KEY.public.line()}\n")
+    data.head("r").parent.mkdir(exist_ok=True)
+    shutil.copy(house.note, data.head("r"))
+    if left == "another":
+        data.head("r").write_text(house.note.read_text().replace('"repository":"', '"repository":"f'))
+    if left != "nothing":
+        (house.path if left == "older" else house.new).rename(data.repo("r"))
+    (found,) = Offline(data).situations()
+    if left == "newer":
+        assert (found.state, found.code) == ("", "")
+        return
+    why = {"older": "from flush 4 to flush 2", "another": "another repository", "nothing": "is gone"}[left]
+    assert (found.state, found.code) == ("down", "rolled-back")
+    assert why in found.reason
+    sentence = sentence_of(found)
+    assert sentence.needed
+    assert why in sentence.waits_for
+    assert sentence.command == "waypost accept-rollback r"

@@ -76,6 +76,7 @@ def resting(state: str = "", code: str = "", *, beside: bool = False) -> Situati
         (resting("held"), "waypost run"),
         (resting("down", "crash-looping"), "waypost run"),
         (resting("unreadable"), "waypost fsck orders"),
+        (resting("down", "rolled-back"), "waypost accept-rollback orders"),
         (resting(beside=True), "waypost run"),
     ],
 )

@@ -98,6 +98,13 @@ class DataDir:
         except FileNotFoundError:
             return ()
 
+    def noted(self) -> tuple[str, ...]:
+        """Names of the deployments of which was noted how far they had got: they have a repository, or had one."""
+        try:
+            return tuple(path.stem for path in (self.path / "heads").iterdir() if path.suffix == ".json")
+        except FileNotFoundError:
+            return ()
+
     def head(self, deployment: str) -> Path:
         """How far a deployment's repository had got: noted here because it must not lie in the repository."""
         return self.path / "heads" / f"{deployment}.json"

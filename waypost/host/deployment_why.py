@@ -42,14 +42,8 @@ def sentence_of(situation: Situation) -> Sentence:
             needed=True,
         )
     match situation.code or situation.state:
-        case "unreadable":
-            return Sentence(
-                waits_for=f"somebody to see to its repository ({situation.reason})",
-                then="a host can start it again; mail for it is withheld meanwhile",
-                command=command("fsck", name),
-                alternative=run,
-                needed=True,
-            )
+        case "unreadable" | "rolled-back" as code:
+            return _shut(situation, code)
         case "held":
             what = "a host, and then somebody to let it go on, as it is held"
             then = f"`waypost resume {name}` lists what would go out, and lets it go on"
@@ -93,6 +87,23 @@ def _crowded(why: Sentence, crowd: Crowd) -> Sentence:
     full = threadless(crowd)
     more = f"whatever needs one waits for {full.waits_for}; {full.then}"
     return replace(why, then=f"{why.then}; {more}", command=why.command or full.command)
+
+
+def _shut(situation: Situation, code: str) -> Sentence:
+    """No host will open its repository as it is."""
+    name = situation.name
+    what, verb = (
+        ("to see to its repository", "fsck")
+        if code == "unreadable"
+        else ("to put its newer repository back, or to give up what is missing", "accept-rollback")
+    )
+    return Sentence(
+        waits_for=f"somebody {what} ({situation.reason})",
+        then="a host can start it again; mail for it is withheld meanwhile",
+        command=command(verb, name),
+        alternative=command("run"),
+        needed=True,
+    )
 
 
 def _stopped(situation: Situation) -> Sentence:

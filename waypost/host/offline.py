@@ -4,6 +4,7 @@ from collections.abc import Collection
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from substrate.epoch import Noted
 from substrate.errors import BadKey, NoSuchRun, SubstrateError, Unreadable
 from substrate.heads import read_note
 from substrate.keys import PublicKey, SigningKey
@@ -31,8 +32,9 @@ class Offline:
         self._reader = lru_cache(maxsize=_OPEN)(self._opened)
 
     def situations(self) -> tuple[Situation, ...]:
-        """Every deployment that has a repository here; what is wrong with one is said where it is read."""
-        return tuple(self._situation(name) for name in self._data.deployments() if name not in self._without)
+        """Every deployment that has a repository here, or had one; what is wrong with one is said where it is read."""
+        names = {*self._data.deployments(), *self._data.noted()}
+        return tuple(self._situation(name) for name in sorted(names) if name not in self._without)
 
     def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
@@ -63,10 +65,15 @@ class Offline:
 
     def _situation(self, name: str) -> Situation:
         try:
+            noted = read_note(self._data.head(name))  # before the repository: it may be ahead of this, never behind
+            if noted is not None and not self._data.repo(name).exists():
+                return _set_back(name, "", f"its repository is gone; it had reached {noted}")
             facts = self._reader(name).facts()
-        except SubstrateError as failure:
-            return Situation(name=name, address="", hosted=False, state="unreadable", reason=failure.message)
-        return _resting(name, facts)
+        except (SubstrateError, OSError) as failure:
+            why = failure.message if isinstance(failure, SubstrateError) else str(failure)
+            return Situation(name=name, address="", hosted=False, state="unreadable", reason=why)
+        missing = "" if noted is None else _missing(facts, noted)
+        return _set_back(name, facts.address, missing) if missing else _resting(name, facts)
 
     def _opened(self, deployment: str) -> Reader:
         path = self._data.repo(deployment)
@@ -78,6 +85,21 @@ class Offline:
     @cached_property
     def _key(self) -> PublicKey:
         return public_key(self._data)
+
+
+def _missing(facts: Facts, noted: Noted) -> str:
+    """What was noted outside of the repository and isn't in it, as far as its last flush tells; mostly nothing is."""
+    if facts.repository != noted.repository:
+        return "it is another repository than the one that was here"
+    if (facts.epoch, facts.flush) < (noted.epoch, noted.flush):
+        return f"its history went back from flush {noted.flush} to flush {facts.flush}"
+    if (facts.epoch, facts.flush) == (noted.epoch, noted.flush) and facts.flush_hash != noted.hash:
+        return f"its history was replaced: {noted} is not in it"
+    return ""
+
+
+def _set_back(name: str, address: str, why: str) -> Situation:
+    return Situation(name=name, address=address, hosted=False, state="down", code="rolled-back", reason=why)
 
 
 def _resting(name: str, facts: Facts) -> Situation:
