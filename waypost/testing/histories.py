@@ -1,8 +1,9 @@
 """Recorded runs as regression tests: what an earlier release wrote, today's code must replay to the same end.
 
 A history is a folder: the workflow (``flow_<name>.py``), the mail that started it (``mail.eml``), the stored events
-(``events.jsonl``), and under ``blobs/`` the mails and values that they name. ``python -m waypost.testing.histories
-FOLDER`` records one with the real child; a recorded one is never recorded again.
+(``events.jsonl``), and under ``blobs/`` the mails and values that they name; ``parent.json`` says whose child the run
+is, where it is one. ``python -m waypost.testing.histories FOLDER`` records one with the real child; a recorded one is
+never recorded again.
 """
 
 import hashlib
@@ -10,6 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
+
+import msgspec
 
 from waypost.child import effects as fx
 from waypost.child.drive import Drive
@@ -20,6 +23,7 @@ from waypost.child.phase import Phase
 from waypost.child.program import Program, Turn
 from waypost.child.thread_run import ThreadRun
 from waypost.model import events as ev
+from waypost.model.child_events import Parent
 from waypost.model.limits import DEFAULT
 from waypost.testing.memory_log import REPOSITORY, RUN, MemoryLog
 from waypost.testing.patience import PATIENCE
@@ -49,7 +53,10 @@ def record(folder: Path) -> None:
         raise FileExistsError(f"{events} is a recorded history: make a new folder for a new one")
     log = MemoryLog()
     file = flow(folder)
-    log.start((folder / "mail.eml").read_bytes(), code=hashlib.sha256(file.read_bytes()).hexdigest())
+    of = folder / "parent.json"
+    parent = msgspec.json.decode(of.read_bytes(), type=Parent) if of.exists() else None
+    code = hashlib.sha256(file.read_bytes()).hexdigest()
+    log.start((folder / "mail.eml").read_bytes(), code=code, parent=parent)
     with ScriptedHost(file, log) as host:
         host.drive()
         host.to_the_end()

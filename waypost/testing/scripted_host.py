@@ -178,7 +178,8 @@ class ScriptedHost:
     def to_the_end(self, *, events: int | None = None) -> None:
         """Serve until the run has ended.
 
-        Whenever it is parked, the boss approves, or a signal comes that may wait for ever, or the next deadline passes.
+        Whenever it is parked, the boss approves, or a child run ends (one called ``fails…`` without a result, and
+        ``never…`` not before it is let go), or a signal comes that may wait for ever, or a deadline passes.
 
         ``events``: stop when the log has at least so many; the host answers nothing after that, as if it were killed.
         """
@@ -190,8 +191,21 @@ class ScriptedHost:
             if any(wait.park == "approval" for wait in waits):
                 self.commit(self.log.decide(approved=True, text="fine"))
             else:
-                self.commit(self.log.signal(signal, b'{"n":20}') if signal else self.log.fire())
+                ended = self._child_ends()
+                self.commit(ended or (self.log.signal(signal, b'{"n":20}') if signal else self.log.fire()))
             self.until(lambda: self._over() or isinstance(self.log.state, Parked))
+
+    def _child_ends(self) -> tuple[bytes, ...]:
+        """The oldest of the child runs that may end now does; nothing where there is none."""
+        for call, child in self.log.ledger.children.items():
+            if child.cancelling:
+                gone = ev.Fault(type="RunCancelled", message="nobody awaits it")
+                return self.log.child_ended(call, outcome="cancelled", error=gone)
+            if child.workflow.startswith("fails"):
+                return self.log.child_ended(call, error=ev.Fault(type="ValueError", message="no such thing"))
+            if not child.workflow.startswith("never"):
+                return self.log.child_ended(call, result=b'{"n":20}')
+        return ()
 
     def until_parked(self) -> None:
         """Serve until the run waits for something outside."""
