@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pygit2
 import pytest
@@ -117,6 +118,12 @@ def _hermetic_git() -> Iterator[None]:
         ):
             pygit2.settings.search_path[level] = ""
         yield
+
+
+@pytest.fixture
+def counting() -> Path:
+    """The file of a workflow at counting@example.com that counts the characters of a mail, by a step, and ends."""
+    return Path(__file__).parent / "e2e" / "flows" / "counting.py"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -10,21 +10,6 @@ from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
 
-WORKFLOW = '''
-from waypost import Mail, Workflow
-
-counting = Workflow("counting", address="counting@example.com")
-
-@counting.step
-def size(mail: Mail) -> int:
-    """Count."""
-    return len(mail.text)
-
-@counting.run
-async def count(mail: Mail) -> int:
-    """Count."""
-    return await size(mail)
-'''
 ADDRESS = "counting@example.com"
 
 
@@ -32,11 +17,10 @@ def mail(text: str) -> bytes:
     return f"From: ann@example.com\r\nSubject: {text}\r\nMessage-ID: <one@x>\r\n\r\n{text}\r\n".encode()
 
 
-def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path) -> None:
+def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path, counting: Path) -> None:
     """An accepted mail that starts nothing would be as good as lost if nobody could see it and act."""
-    file, data = tmp_path / "counting.py", tmp_path / "data"
-    file.write_text(WORKFLOW)
-    with HostProcess(file, data=data) as host:
+    data = tmp_path / "data"
+    with HostProcess(counting, data=data) as host:
         assert verb("queue", "hold", data=data).out == "nothing is on hold\n"
         host.send(ADDRESS, mail("first"))
         host.wait_for("completed")
@@ -69,28 +53,27 @@ def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-def test_what_is_on_hold_and_who_was_told_survive_a_host_that_is_killed(tmp_path: Path) -> None:
+def test_what_is_on_hold_and_who_was_told_survive_a_host_that_is_killed(tmp_path: Path, counting: Path) -> None:
     """Accepted means durable, on hold as well; and one rejection has one notice, whoever dies meanwhile."""
-    file, data = tmp_path / "counting.py", tmp_path / "data"
-    file.write_text(WORKFLOW)
-    with HostProcess(file, data=data) as host:
+    data = tmp_path / "data"
+    with HostProcess(counting, data=data) as host:
         host.send(ADDRESS, mail("first"))
         host.wait_for("completed")
         assert verb("send", ADDRESS, data=data, stdin=mail("second")).status == 0
         host.kill()
     held = verb("queue", "hold", data=data).out
     assert "counting/2" in held
-    with HostProcess(file, data=data) as host:
+    with HostProcess(counting, data=data) as host:
         assert verb("queue", "hold", data=data).out == held
         assert "already there (hold)" in verb("send", ADDRESS, data=data, stdin=mail("second")).out
         assert verb("queue", "reject", "2", data=data).status == 0
         host.kill()
     rejected = verb("queue", "rejected", data=data).out
     assert "counting/2" in rejected
-    with HostProcess(file, data=data) as host:
+    with HostProcess(counting, data=data) as host:
         assert verb("queue", "reject", "2", data=data).status == 1
         shelf = data / "out" / "new"
         notices = (list(shelf.iterdir()) for _ in range(100) if verb("queue", "rejected", data=data).out == rejected)
         assert len(next(filter(None, notices))) == 1
-    with HostProcess(file, data=data):
+    with HostProcess(counting, data=data):
         assert len(list(shelf.iterdir())) == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from waypost.testing.host_here import HostHere
 from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
@@ -32,9 +33,9 @@ def test_what_the_host_does_not_run_is_shown_and_its_mail_kept(tmp_path: Path) -
     first, second = (tmp_path / f"{name}.py" for name in ("first", "second"))
     for file in (first, second):
         file.write_text(WORKFLOW.format(name=file.stem))
-    with HostProcess(first, data=data) as host:
-        resting = host.send("first@example.com", mail("one"))
-        host.wait_for("waits for boss@example.com")
+    with HostHere(first, data=data) as before:
+        resting = before.send("first@example.com", mail("one"))
+        before.wait_for("waits for boss@example.com")
     with HostProcess(second, data=data) as host:
         hosted = host.send("second@example.com", mail("two"))
         host.wait_for("waits for boss@example.com")
@@ -54,5 +55,5 @@ def test_what_the_host_does_not_run_is_shown_and_its_mail_kept(tmp_path: Path) -
         unread = verb("send", "nobody@example.com", data=data, stdin=mail("five"))
         aside.rename(objects)
         assert (unread.status, "first can't be read" in unread.err) == (os.EX_TEMPFAIL, True)
-    with HostProcess(first, data=data) as host:
-        host.wait_for("mail 2 from ann@example.com")
+    with HostHere(first, data=data) as after:
+        after.wait_for("mail 2 from ann@example.com")

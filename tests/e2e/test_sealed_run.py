@@ -9,28 +9,13 @@ from substrate import layout, runlog
 from substrate.keys import PublicKey
 from substrate.readview import open_readonly
 from waypost.model.ids import parse_run_id
+from waypost.testing.host_here import HostHere
 from waypost.testing.host_process import HostProcess
 from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import git
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
-
-WORKFLOW = '''
-from waypost import Mail, Workflow
-
-counting = Workflow("counting", address="counting@example.com")
-
-@counting.step
-def size(mail: Mail) -> int:
-    """Count."""
-    return len(mail.text)
-
-@counting.run
-async def count(mail: Mail) -> str:
-    """Count the mail."""
-    return f"{await size(mail)} characters"
-'''
 
 
 def mail(name: str, answers: str = "") -> bytes:
@@ -44,12 +29,11 @@ def read(run: str, data: Path) -> list[tuple[int, str]]:
     return [(each.status, each.out) for each in said]
 
 
-def test_a_run_that_is_sealed_reads_as_it_did_with_and_without_a_host(tmp_path: Path) -> None:
+def test_a_run_that_is_sealed_reads_as_it_did_with_and_without_a_host(tmp_path: Path, counting: Path) -> None:
     """Every verb, by a host that has just sealed it, without one, and by one that never read it; replies find it."""
-    file, data = tmp_path / "counting.py", tmp_path / "data"
-    file.write_text(WORKFLOW)
+    data = tmp_path / "data"
     repository = data / "repos" / "counting.git"
-    with HostProcess(file, data=data) as host:
+    with HostProcess(counting, data=data) as host:
         run = parse_run_id(host.send("counting@example.com", mail("one")))
         host.wait_for("completed")
         before = read(run, data)
@@ -63,7 +47,7 @@ def test_a_run_that_is_sealed_reads_as_it_did_with_and_without_a_host(tmp_path: 
     assert "completed" in verb("runs", data=data).out
     assert "sound" in verb("verify", data=data).out
     assert git(repository, "cat-file", "blob", f"log:{layout.sealed_log_path(run)}") == before[1][1]
-    with HostProcess(file, data=data) as host:
+    with HostHere(counting, data=data) as host:
         assert read(run, data) == before
         new = host.send("counting@example.com", mail("two", answers="one@x"))
         host.wait_for("completed")

@@ -1,59 +1,28 @@
 """A host whose observer fails, or is stopped, at any moment: its runs don't notice, and whoever looks is told."""
 
-import os
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pykka
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from waypost.cli.client import Client
 from waypost.host import observer as module
-from waypost.host.answers import MailTaken
-from waypost.host.app import Config, Host
-from waypost.host.describe import describe_all
 from waypost.host.observer import ObserverActor
 from waypost.host.observer_logic import advance
 from waypost.host.top_answers import Top
-from waypost.model.limits import Limits
+from waypost.testing.host_here import HostHere
 
-WORKFLOW = """
-from waypost import Mail, Workflow
-
-counting = Workflow("counting", address="counting@example.com")
-
-@counting.step
-def size(mail: Mail) -> int:
-    return len(mail.text)
-
-@counting.run
-async def count(mail: Mail) -> int:
-    return await size(mail)
-"""
 MAIL = b"From: a@example.com\r\nSubject: x\r\nMessage-ID: <%d@x>\r\n\r\nhello\r\n"
 
 
-def observed(folder: Path) -> list[str]:
+def observed(counting: Path, data: Path) -> list[str]:
     """Two mails' whole way on a host in this process, and what is told of it afterwards, in short."""
-    file = folder / "counting.py"
-    file.write_text(WORKFLOW)
-    lines: SimpleQueue[str] = SimpleQueue()
-    config = Config(
-        data=folder / "data",
-        described=describe_all([file], timeout=30, environment=os.environ),
-        command=("test",),
-        environment=dict(os.environ),
-        limits=Limits(kill_grace=1.0),
-        say=lambda _at, text: lines.put(text),
-    )
-    with Host.start(config) as host:
-        client = Client(host.data.socket)
+    with HostHere(counting, data=data) as host:
+        client = host.client
         for number in (1, 2):
-            client.post(MailTaken, "mail", "counting@example.com", body=MAIL % number, content_type="message/rfc822")
-            while "completed: 6" not in lines.get(timeout=30):
-                pass
+            host.send("counting@example.com", MAIL % number)
+            host.wait_for("completed: 6")
         seen = client.get(Top, "top")
         page = {family.name: family for family in text_string_to_metric_families(client.text("metrics"))}
         row = seen.deployments[0]
@@ -66,7 +35,7 @@ def observed(folder: Path) -> list[str]:
 @pytest.mark.torture
 @pytest.mark.parametrize("number", [1, 3, 6, 9])
 def test_a_host_works_on_when_its_observer_fails_at_a_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
+    tmp_path: Path, counting: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
     """Whichever it is: a mark, a count, the question of somebody who looks."""
     count = 0
@@ -79,14 +48,14 @@ def test_a_host_works_on_when_its_observer_fails_at_a_message(
         return advance(state, message, now)
 
     monkeypatch.setattr(module, "advance", failing)
-    assert observed(tmp_path) == ["running", "observed"]
+    assert observed(counting, tmp_path) == ["running", "observed"]
     assert caplog.text.count("observer failed") == 1
     assert caplog.text.count("the observer has failed; another one takes its place") == 1
 
 
 @pytest.mark.torture
 def test_a_host_works_on_when_no_observer_can_stand_what_it_hears(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, counting: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Then nobody counts any more, and whoever looks is told so."""
 
@@ -94,11 +63,11 @@ def test_a_host_works_on_when_no_observer_can_stand_what_it_hears(
         raise SystemExit(3)
 
     monkeypatch.setattr(module, "advance", failing)
-    assert observed(tmp_path) == ["running", "not observed"]
+    assert observed(counting, tmp_path) == ["running", "not observed"]
     assert caplog.text.count("the host goes on without it") == 1
 
 
 @pytest.mark.torture
-def test_a_host_that_is_observed_says_so(tmp_path: Path) -> None:
+def test_a_host_that_is_observed_says_so(tmp_path: Path, counting: Path) -> None:
     """The same without a failure."""
-    assert observed(tmp_path) == ["running", "observed"]
+    assert observed(counting, tmp_path) == ["running", "observed"]
