@@ -1,4 +1,4 @@
-"""A shell for decisions that ask the substrate and the clock, report to their supervisor, and do nothing else."""
+"""A shell for decisions that ask the substrate and the clock and report to their supervisor."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from waypost.shell import Shell, tell
 
 
 class AskingShell(Shell):
-    """Carries out ``Ask`` and ``WakeAt``; the answers and the wake-ups come to this actor as messages."""
+    """Carries out ``Ask``, ``WakeAt`` and ``ToSupervisor``; answers and wake-ups come to this actor as messages."""
 
     substrate: Ref
     """Whom it asks. A substrate that has gone answers nothing: the parent ends this actor, too."""

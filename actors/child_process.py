@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from actors.asking import AskingShell
 from actors.draining import ChildWeighed
 from actors.logic import child_states as st
 from actors.logic.child_ears import Ears
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import advance
-from actors.logic.child_requests import Submitted
 from actors.messages import (
     BytesCame,
     ChildProcessMessage,
@@ -26,7 +26,6 @@ from actors.messages import (
     Send,
     Spawned,
     SpawnFailed,
-    WakeAt,
 )
 from ipc import spawn
 from ipc.control import Sender
@@ -39,12 +38,11 @@ from ipc.memory import Witness
 from ipc.sealed import Direction
 from ipc.strays import NO_MARK, Mark
 from ipc.weight import resident
-from substrate.messages import Submit
 from waypost.acting import Clock, Next, Ref
 from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
-from waypost.shell import Shell, tell
+from waypost.shell import tell
 
 
 class Wire(Protocol):
@@ -104,7 +102,7 @@ class _Line:
     witness: Witness | None
 
 
-class ChildProcessActor(Shell):
+class ChildProcessActor(AskingShell):
     """The child of one generation; launched by ``Launch``, and by itself at an end once its child is."""
 
     def __init__(
@@ -129,7 +127,7 @@ class ChildProcessActor(Shell):
             incarnation=generation,
         )
         self._spec, self._command, self._wires, self._limits = spec, command, wires, limits
-        self._peers = peers
+        self._peers, self.substrate, self.deployment = peers, peers.substrate, spec.name
         self._line: _Line | None = None
         self._mask = NOTHING
         self._printed = {"stdout": Stream(), "stderr": Stream()}
@@ -163,28 +161,16 @@ class ChildProcessActor(Shell):
         messages: tuple[st.Message, ...] = (came,)
         return messages
 
-    def perform(self, effect: Any) -> None:  # noqa: C901, PLR0912 - one line per effect
+    def perform(self, effect: Any) -> None:  # noqa: C901 - one line per effect
         """Carry out one effect."""
         match effect:
             case Transmit():
                 if self._line is not None:
                     self._line.wire.send(self._line.sender.seal(effect.payload), report=effect.report)
-            case Submitted():
-                tell(
-                    self._peers.substrate,
-                    Submit(
-                        what=effect.what,
-                        stage=effect.stage,
-                        reply_to=self.actor_ref,
-                        correlation=effect.correlation,
-                    ),
-                )
             case st.ToDispatch():
                 tell(self._peers.dispatch, effect.message)
             case st.ToBroadcaster():
                 tell(self._peers.broadcaster, effect.message)
-            case st.ToParent():
-                tell(self._parent, effect.message)
             case st.Weighing():
                 tell(self._parent, ChildWeighed(self._setup.generation, resident(effect.pid)))
             case st.Log():
@@ -192,10 +178,8 @@ class ChildProcessActor(Shell):
             case st.Signal():
                 if self._line is not None:
                     self._line.wire.signal(effect.number)
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case st.Meet():
-                self._peers = effect.peers
+                self._peers, self.substrate = effect.peers, effect.peers.substrate
             case st.Spawn():
                 self._spawn()
             case _:

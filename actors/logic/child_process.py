@@ -12,11 +12,12 @@ from typing import assert_never
 
 from actors.describing import ExitReason
 from actors.draining import RecycleRequested, Weigh
+from actors.effects import Ask, ToSupervisor
 from actors.errors import RuleBroken
 from actors.logic import child_states as st
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
 from actors.logic.child_pace import Pace, charge, release
-from actors.logic.child_requests import Given, Submitted, answer, commits, fetch, take
+from actors.logic.child_requests import Given, answer, commits, fetch, take
 from actors.messages import (
     BytesCame,
     ChannelViolated,
@@ -136,7 +137,7 @@ def _greeted(setup: st.Setup, state: st.Greeting, ready: Ready) -> Next[st.State
             hello = ChildReady(setup.generation, state.pid, code, "")
         case _:
             return _violated(setup, state, "its `ready` names neither code nor an error")
-    return Next(st.Talking(state.pid, state.tail), (st.ToParent(hello),))
+    return Next(st.Talking(state.pid, state.tail), (ToSupervisor(hello),))
 
 
 def _talking(setup: st.Setup, state: st.Talking, message: st.Message, now: Now) -> Next[st.State]:
@@ -197,7 +198,7 @@ def _ending(setup: st.Setup, state: st.Alive, message: st.Message) -> Next[st.St
         case ProcessEnded():
             reason = _reason(state, message)
             noted = st.Log(f"-- generation {setup.generation}: {reason} --\n".encode())
-            return Next(st.Gone(), (st.ToParent(ChildExited(setup.generation, reason)), noted, Halt()))
+            return Next(st.Gone(), (ToSupervisor(ChildExited(setup.generation, reason)), noted, Halt()))
         case BytesCame("stdout"):
             return Next(state, _logged(message.data))
         case BytesCame("stderr"):
@@ -211,11 +212,11 @@ def _logged(data: bytes) -> tuple[st.Log, ...]:
 
 
 def _never_was(setup: st.Setup, why: str) -> Next[st.State]:
-    return Next(st.Gone(), (st.ToParent(ChildExited(setup.generation, ExitReason(blame="host", failure=why))), Halt()))
+    return Next(st.Gone(), (ToSupervisor(ChildExited(setup.generation, ExitReason(blame="host", failure=why))), Halt()))
 
 
 def _violated(setup: st.Setup, state: st.Greeting | st.Talking, reason: str) -> Next[st.State]:
-    told = st.ToParent(ChannelViolated(setup.generation, reason))
+    told = ToSupervisor(ChannelViolated(setup.generation, reason))
     return Next(st.Killed(state.pid, state.tail), (told, KILL))
 
 
@@ -239,7 +240,7 @@ def _heard(setup: st.Setup, state: st.Talking, message: FromChild | Progress) ->
         case Progress():
             return _progress(setup, state, message)
         case RecycleRequest(reason=reason):
-            return Next(state, (st.ToParent(RecycleRequested(setup.generation, reason)),))
+            return Next(state, (ToSupervisor(RecycleRequested(setup.generation, reason)),))
         case _:
             try:
                 given = take(
@@ -292,7 +293,7 @@ def _pushed(setup: st.Setup, state: st.Talking, items: tuple[Item | ToChild, ...
     return replace(state, outbox=push(state.outbox, items, page=setup.limits.page)) if items else state
 
 
-def _pumped(setup: st.Setup, state: st.Talking, submit: tuple[Submitted, ...] = ()) -> Next[st.State]:
+def _pumped(setup: st.Setup, state: st.Talking, submit: tuple[Ask, ...] = ()) -> Next[st.State]:
     """Let leave what may leave, and ask for the next blob once there is room for it."""
     outbox, leaving = pump(state.outbox, chunk=setup.limits.chunk, page=setup.limits.page)
     if outbox.light > setup.limits.unsent:

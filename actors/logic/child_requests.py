@@ -11,6 +11,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import UNSET
 
+from actors.effects import Ask
 from actors.errors import RuleBroken
 from actors.logic.child_outbox import Blob, Item
 from ipc.messages import (
@@ -155,20 +156,11 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """Effect: hand this to the substrate, answer wanted."""
-
-    correlation: int
-    what: Operation | Reading
-    stage: Stage
-
-
-@dataclass(frozen=True, slots=True)
 class Given:
     """What a request, or its answer, leads to: the new requests, operations, and what the child is told."""
 
     requests: Requests
-    submit: tuple[Submitted, ...] = ()
+    submit: tuple[Ask, ...] = ()
     say: tuple[Item, ...] = ()
 
 
@@ -299,7 +291,7 @@ def _too_much(requests: Requests, part: BlobPut, size: int, limits: Limits) -> s
 def _submit(requests: Requests, request: UnderWay, what: Operation | Reading, stage: Stage) -> Given:
     correlation = requests.correlation + 1
     after = replace(requests, correlation=correlation, open={**requests.open, correlation: request})
-    return Given(after, submit=(Submitted(correlation, what, stage),))
+    return Given(after, submit=(Ask(correlation, what, stage),))
 
 
 def _run(text: str) -> RunId:

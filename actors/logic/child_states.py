@@ -7,15 +7,12 @@ import signal
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from actors.draining import RecycleRequested, Weigh
+from actors.draining import Weigh
 from actors.logic.child_outbox import Outbox
 from actors.logic.child_pace import Pace
 from actors.logic.child_requests import Requests
 from actors.messages import (
     BytesCame,
-    ChannelViolated,
-    ChildExited,
-    ChildReady,
     Launch,
     Peers,
     ProcessEnded,
@@ -138,7 +135,7 @@ Alive: TypeAlias = Greeting | Talking | Leaving | Killed
 State: TypeAlias = New | Launching | Doomed | Alive | Gone
 
 
-# --- effects beside Transmit, Submitted, WakeAt and Halt -----------------------------------------------------------
+# --- effects beside Transmit, Ask, ToSupervisor, WakeAt and Halt ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +162,6 @@ class Log:
     """Append to the child's log file."""
 
     data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ToParent:
-    """Tell the supervisor."""
-
-    message: ChildReady | ChildExited | ChannelViolated | RecycleRequested
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from actors.draining import (
     Rested,
     StillExecuting,
 )
+from actors.effects import ToSupervisor
 from actors.exits import ExitCounted
 from actors.logic.child_process import KILL
-from actors.logic.child_states import Gone, Killed, Spawn, ToParent
+from actors.logic.child_states import Gone, Killed, Spawn
 from actors.logic.supervisor_books import Setup
 from actors.logic.supervisor_effects import Hire, Pass, TellChild, TellDispatch, Up
 from actors.logic.supervisor_sleep import Auditing, Dormant
@@ -79,7 +80,7 @@ def test_a_child_is_spawned_at_most_once_and_its_exit_is_told_at_most_once(label
         state, effects = following.state, [*effects, *following.effects]
         if Halt() in following.effects:
             break
-    exits = [e for e in effects if isinstance(e, ToParent) and isinstance(e.message, ChildExited)]
+    exits = [e for e in effects if isinstance(e, ToSupervisor) and isinstance(e.message, ChildExited)]
     assert len(exits) <= 1
     assert effects.count(Spawn()) <= 1
     assert (len(exits) == 1) == isinstance(state, Gone)
@@ -93,7 +94,7 @@ def test_a_violation_is_told_at_most_once_and_always_kills(labels: list[str]) ->
     for label in labels:
         following = childhood.step(state, childhood.MESSAGES[label])
         violations = [
-            e for e in following.effects if isinstance(e, ToParent) and isinstance(e.message, ChannelViolated)
+            e for e in following.effects if isinstance(e, ToSupervisor) and isinstance(e.message, ChannelViolated)
         ]
         told += len(violations)
         if violations:

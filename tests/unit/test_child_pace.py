@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from actors.effects import Ask
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_pace import Late, Pace, charge, release
 from actors.logic.child_process import PACE
-from actors.logic.child_requests import Submitted
 from actors.logic.child_states import Heard, Killed, Leaving, Setup, Talking
 from actors.messages import WakeAt
 from ipc.messages import AppendResponse, BlobPut
@@ -110,7 +110,7 @@ def test_a_refusal_is_no_commit(result: Refused) -> None:
     name = hashlib.sha256(b"abc").hexdigest()
     value = BlobPut(id=2, run=RUN, sha256=name, offset=0, data=b"abc", last=True)
     stored = step(following.state, Heard(value), setup=SETUP)
-    assert isinstance(stored.effects[0], Submitted)
+    assert isinstance(stored.effects[0], Ask)
     assert done(stored.state, 2).state.pace == Pace()
 
 

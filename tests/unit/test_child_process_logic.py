@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from actors.describing import ExitReason
+from actors.effects import Ask, ToSupervisor
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import PATIENCE, last_lines
-from actors.logic.child_requests import Submitted
 from actors.logic.child_states import (
     Broke,
     Doomed,
@@ -27,7 +27,6 @@ from actors.logic.child_states import (
     Talking,
     ToBroadcaster,
     ToDispatch,
-    ToParent,
 )
 from actors.messages import (
     BytesCame,
@@ -95,7 +94,7 @@ def exited(following: Next[Any]) -> ExitReason:
     """The reason in the one ChildExited of these effects, which are its last words."""
     told, *_, halt = following.effects
     assert halt == Halt()
-    assert isinstance(told, ToParent)
+    assert isinstance(told, ToSupervisor)
     assert isinstance(told.message, ChildExited)
     assert told.message.generation == GENERATION
     return told.message.reason
@@ -139,14 +138,14 @@ def test_a_child_that_was_never_launched_ends_at_once() -> None:
 def test_ready_is_told_with_the_pid_that_the_kernel_gave() -> None:
     """What the child believes its pid to be is another matter: it may live in a namespace."""
     following = step(GREETING, Heard(Ready(key=bytes(32), pid=1, code=CODE)))
-    assert following.effects == (ToParent(ChildReady(GENERATION, PID, CODE, "")),)
+    assert following.effects == (ToSupervisor(ChildReady(GENERATION, PID, CODE, "")),)
     assert isinstance(following.state, Talking)
 
 
 def test_a_file_that_does_not_load_is_told_as_such() -> None:
     """The channel stands; only the code is missing."""
     following = step(GREETING, Heard(Ready(key=bytes(32), pid=PID, error="SyntaxError")))
-    assert following.effects == (ToParent(ChildReady(GENERATION, PID, "", "SyntaxError")),)
+    assert following.effects == (ToSupervisor(ChildReady(GENERATION, PID, "", "SyntaxError")),)
 
 
 @pytest.mark.parametrize(
@@ -236,11 +235,11 @@ def test_the_next_value_is_fetched_when_the_one_before_has_left() -> None:
     for number in (1, 2):
         following = step(asked, Heard(BlobGet(id=number, run=RUN, sha256="a" * 64)), setup=setup)
         asked = following.state
-        assert [type(effect) for effect in following.effects] == ([Submitted] if number == 1 else [])
+        assert [type(effect) for effect in following.effects] == ([Ask] if number == 1 else [])
     given = step(asked, Outcome(1, Done(0, value)), setup=setup)
     assert [len(effect.payload.data) for effect in given.effects] == [300, 300]  # the third part waits for one to leave
     last = step(given.state, Written(), setup=setup)
-    assert [type(effect) for effect in last.effects] == [Submitted, Transmit]
+    assert [type(effect) for effect in last.effects] == [Ask, Transmit]
     assert last.effects[1].payload.data == value[600:]
 
 

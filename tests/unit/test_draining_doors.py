@@ -11,7 +11,8 @@ from msgspec import UNSET
 
 from actors.describing import Changed
 from actors.draining import Executing, RecycleRequested, Renewed, StillExecuting, Weigh
-from actors.logic.child_states import ToParent, Weighing
+from actors.effects import ToSupervisor
+from actors.logic.child_states import Weighing
 from actors.logic.supervisor import WATCHING
 from actors.logic.supervisor_states import Running
 from actors.logic.supervisor_words import describe
@@ -135,7 +136,7 @@ def test_a_child_that_talks_is_weighed() -> None:
 def test_a_child_that_wants_a_successor_says_so_to_its_supervisor() -> None:
     """And goes on: it is told when it has to go."""
     following = childhood.step(childhood.TALKING, childhood.MESSAGES["heard recycle request"])
-    assert following.effects == (ToParent(RecycleRequested(childhood.SETUP.generation, "leaks")),)
+    assert following.effects == (ToSupervisor(RecycleRequested(childhood.SETUP.generation, "leaks")),)
     assert following.state == childhood.TALKING
 
 
