@@ -151,7 +151,10 @@ def _give(card: Card, ledger: fold.Ledger, generation: Generation, turn: Turn) -
     barred = dispatch_barrier.unreadable(turn)
     if barred is None:
         return replace(card, session=Pending(turn.resume(card.id, generation), card.seq))
-    append = Append(by=Supervisor(), run=card.id, events=(ev.RunFailed(error=barred),))
+    end: ev.AnyEvent = ev.RunFailed(error=barred)
+    if ledger.cancel is not None:  # the end of one that is being cancelled is that
+        end = ev.RunCancelled(code="past-grace", detail=barred.message)
+    append = Append(by=Supervisor(), run=card.id, events=(end,))
     return replace(card, session=Pending(turn.ask(card.id, append, Stage.DURABLE), card.seq))
 
 

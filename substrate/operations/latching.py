@@ -14,6 +14,7 @@ from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Extension, Settled, View, changed, plain
 from substrate.state import DETAIL, Latch
 from waypost.model import events as ev
+from waypost.model import run as fold
 from waypost.model.ids import RunId
 
 PORTION = 64
@@ -52,11 +53,17 @@ def reset(view: View, operation: ResetDeployment) -> Decided:
 
 
 def _failed(view: View, driven: tuple[RunId, ...], detail: str, context: Context) -> Decided:
-    event = ev.RunFailed(error=ev.Fault(type="CrashLoop", message=f"workflow-process crash-looped: {detail}"))
+    why = f"workflow-process crash-looped: {detail}"
+    failed = ev.RunFailed(error=ev.Fault(type="CrashLoop", message=why))
+    # The end of a run that is being cancelled is that: a child's, perhaps, whose parent has failed before it.
+    cancelled = ev.RunCancelled(code="past-grace", detail=why)
     extensions: list[Extension] = []
     for run in driven[:PORTION]:
-        made = extend(view, run, view.known(run), (event,), context)
+        known = view.known(run)
+        ledger = fold.ledger(known.run)
+        event = failed if ledger is None or ledger.cancel is None else cancelled
+        made = extend(view, run, known, (event,), context)
         if isinstance(made, Refused):
             return made
         extensions.append(made)
-    return changed(extensions, f"append RunFailed to {len(extensions)} runs: crash-looping")
+    return changed(extensions, f"end {len(extensions)} runs: crash-looping")

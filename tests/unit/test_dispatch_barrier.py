@@ -22,7 +22,7 @@ from actors.messages import GenerationDown, Woken
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.messages import GrantsUpdated, RunStart
 from substrate import layout
-from substrate.messages import ChangeGrants, TakeUp
+from substrate.messages import Cancel, ChangeGrants, TakeUp
 from waypost.model import events as ev
 from waypost.model.grants import granted, read_snapshot
 from waypost.model.ids import Generation
@@ -220,22 +220,29 @@ def test_a_revoke_leaves_a_run_that_has_begun_alive_also_in_the_next_child() -> 
     assert bench.kinds()[-3:] == ["RunStart", "RunLog", "RunLive"]
 
 
-def test_grants_that_can_not_be_read_fail_a_run_that_would_go_on() -> None:
-    """Nobody guesses what it may still do."""
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_grants_that_can_not_be_read_end_a_run_that_would_go_on(*, cancelled: bool) -> None:
+    """Nobody guesses what it may still do; one whose end was asked for has that end, and no other."""
     bench = kept()
     bench.up()
     keeper(bench)
     bench.mail()
     bench.settle()
     bench.child(1, step("r1#1"))
+    if cancelled:
+        bench.do(Cancel(run=RUN, reason="enough", origin="supervisor-operator"))
     bench.flush()
     spoilt = _reopened(bench, b"[]")
     spoilt.up()
     keeper(spoilt)
     spoilt.settle()
-    failed = spoilt.paper.log(RUN)[-1]
-    assert isinstance(failed, ev.RunFailed)
-    assert failed.error.type == "GrantsUnreadable"
+    end = spoilt.paper.log(RUN)[-1]
+    if cancelled:
+        assert isinstance(end, ev.RunCancelled)
+        assert (end.code, "can't be read" in end.detail) == ("past-grace", True)
+    else:
+        assert isinstance(end, ev.RunFailed)
+        assert end.error.type == "GrantsUnreadable"
     assert "RunStart" not in spoilt.kinds()
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from substrate import layout
 from substrate import state as files
-from substrate.messages import BeginGeneration, Claim, LatchDeployment, Pause, ResetDeployment, TakeUp
+from substrate.messages import BeginGeneration, Cancel, Claim, LatchDeployment, Pause, ResetDeployment, TakeUp
 from substrate.operations import Settled
 from substrate.operations.latching import PORTION
 from substrate.rules import Commit, Ground, judge
@@ -13,6 +13,7 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.limits import DEFAULT
 from waypost.testing.desk import ADDRESS, REPOSITORY, STARTED, Desk, Files, call, first_files, message
+from waypost.testing.families import Family
 from waypost.testing.misdeeds import LATCH
 
 OFTEN = "3 exits within 2 s, the last one ended by SIGSEGV"
@@ -79,6 +80,35 @@ def test_where_it_says_so_runs_fail_and_parked_and_paused_ones_do_not() -> None:
     assert isinstance(end, ev.RunFailed)
     assert end.error == ev.Fault(type="CrashLoop", message=f"workflow-process crash-looped: {OFTEN}")
     desk.check()
+
+
+def test_a_run_that_is_being_cancelled_ends_so_and_keeps_nobody_from_the_latch() -> None:
+    """Its log takes no other end; refused as a whole, the loop would never have been latched."""
+    desk = begun()
+    runs = [desk.start(message(f"m{number}@x")) for number in range(2)]
+    desk.must(Cancel(run=runs[0], reason="enough", origin="supervisor-operator"))
+    assert desk.must(LatchDeployment(detail=OFTEN, fail=True)) is None
+    assert desk.must(LatchDeployment(detail=OFTEN, fail=True)) == desk.index.state.latch
+    ends = [desk.events(run)[-1] for run in runs]
+    assert [type(end) for end in ends] == [ev.RunCancelled, ev.RunFailed]
+    desk.check()
+
+
+def test_a_family_fails_together() -> None:
+    """A parked child goes with its parent, as it would with any other end of it."""
+    family = Family()
+    run = family.root()
+    child, parked = family.child(run, call(1)), family.child(run, call(2))
+    family.desk.append(parked, ev.SignalAwaited(call=call(1), park="input", seen=1))
+    while family.desk.must(LatchDeployment(detail=OFTEN, fail=True)) is None:
+        family.check()
+    assert not family.desk.live()
+    assert [ev.kind(family.desk.events(each)[-1]) for each in (run, child, parked)] == [
+        "RunFailed",
+        "RunFailed",
+        "RunCancelled",
+    ]
+    family.check()
 
 
 def test_a_failure_that_no_event_can_hold_fails_nobody_and_latches_nothing() -> None:
