@@ -10,11 +10,12 @@ import pytest
 from substrate import SigningKey, layout, verify
 from substrate.disk import Disk
 from substrate.epoch import decode_epoch
+from substrate.errors import RolledBack
 from substrate.heads import Heads, read_note
 from substrate.state import decode_state
 from substrate.store import Store
 from waypost.host import spool
-from waypost.host.alone import alone
+from waypost.host.alone import accept_rollback, alone
 from waypost.host.backup import Made, backup
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
 from waypost.host.errors import HostRuns, NoHost, NotNow
@@ -27,6 +28,7 @@ from waypost.host.keeping_errors import (
     NoSuchDeployment,
     NotSound,
 )
+from waypost.host.offline import receipt_for
 from waypost.host.restore import restore
 from waypost.testing.disks import Died, DyingDisk, HookedDisk
 from waypost.testing.stores import fresh_store, fsck, git, put
@@ -333,3 +335,20 @@ def test_an_object_that_no_memory_holds_is_refused_before_it_is_read(
     monkeypatch.setattr("waypost.host.restore._LARGEST", 1_000_000)
     with pytest.raises(BadBackup, match="an object of 3000000 bytes"):
         restore(tmp_path / "there", source=str(tmp_path / "mirror"))
+
+
+def test_of_a_repository_that_was_set_back_there_is_no_receipt(data: DataDir, tmp_path: Path) -> None:
+    """A signed word that it reaches no further would let what is missing pass for what never was."""
+    opened(data).close()
+    older = shutil.copytree(data.repo(NAME), tmp_path / "older")
+    store = opened(data)
+    put(store, {"grants/c.json": b"{}"})
+    store.flush()
+    store.close()
+    assert receipt_for(data, NAME, "2026-11-30T00:00:00.000Z").claim.flush == 4
+    shutil.rmtree(data.repo(NAME))
+    older.rename(data.repo(NAME))
+    with pytest.raises(RolledBack, match="history went back from flush 4 to flush 3"):
+        receipt_for(data, NAME, "2026-11-30T00:00:00.000Z")
+    accept_rollback(data, NAME)
+    assert receipt_for(data, NAME, "2026-11-30T00:00:00.000Z").claim.epoch == 2

@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from substrate.epoch import Noted
-from substrate.errors import BadKey, NoSuchRun, SubstrateError, Unreadable
+from substrate.errors import BadKey, NoSuchRun, RolledBack, SubstrateError, Unreadable
 from substrate.heads import read_note
 from substrate.keys import PublicKey, SigningKey
 from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
@@ -30,6 +30,7 @@ class Offline:
     def __init__(self, data: DataDir, limits: Limits = DEFAULT, without: Collection[str] = ()) -> None:
         self._data, self._limits, self._without = data, limits, without
         self._reader = lru_cache(maxsize=_OPEN)(self._opened)
+        self._situation = lru_cache(maxsize=None)(self._situated)  # of one moment, as the reader is
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment that has a repository here, or had one; what is wrong with one is said where it is read."""
@@ -63,7 +64,7 @@ class Offline:
         """The cron schedules of a deployment."""
         return self._reader(deployment).schedules()
 
-    def _situation(self, name: str) -> Situation:
+    def _situated(self, name: str) -> Situation:
         try:
             noted = read_note(self._data.head(name))  # before the repository: it may be ahead of this, never behind
             if noted is not None and not self._data.repo(name).exists():
@@ -163,12 +164,17 @@ def check_one(repository: Path, key: PublicKey | None, receipt: Receipt | None =
 def receipt_for(data: DataDir, name: str, at: str) -> Receipt:
     """The host's signed word on how far a deployment's repository is; nothing is changed.
 
-    Raises NoSuchDeployment, SubstrateError, OSError.
+    Raises NoSuchDeployment, RolledBack and other SubstrateErrors, OSError.
     """
     if name not in data.deployments():
         raise NoSuchDeployment(name, data.deployments())
     key = SigningKey.load(data.signing_key)
+    noted = read_note(data.head(name))  # before the repository, as above
     facts = Reader.open(data.repo(name), key.public).facts()
+    if noted is not None and _missing(facts, noted):  # whoever had it could say later that nothing is missing
+        back, another = facts.flush < noted.flush, facts.repository != noted.repository
+        found = f"flush {facts.flush} {facts.head}"
+        raise RolledBack(str(data.repo(name)), str(noted), found, went_back=back, another=another, still_there=None)
     claim = Claim(
         deployment=name,
         repository=facts.repository,
