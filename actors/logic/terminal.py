@@ -16,6 +16,7 @@ from substrate.messages import Appended, Committed, Consumed, Durable, Held, Que
 from waypost.acting import Next
 from waypost.model import events as ev
 from waypost.model import run as fold
+from waypost.model.child_mail import spawner
 from waypost.model.ids import CallId, Deployment, RunId
 from waypost.model.times import Now
 
@@ -203,7 +204,8 @@ def _appended(state: State, fact: Appended) -> Iterator[Show]:
 
 def _queued(state: State, fact: Queued) -> Iterator[Show]:
     entry = fact.entry
-    what = SeenQueued(state.deployment, entry.run, entry.arrival, entry.sender, fact.gist.subject)
+    sender = "" if spawner(entry.id) else entry.sender  # a child's mail is from nobody, whomever it is on behalf of
+    what = SeenQueued(state.deployment, entry.run, entry.arrival, sender, fact.gist.subject)
     for watcher in state.watchers.get(None, ()):
         yield Show(None, watcher, what)
 

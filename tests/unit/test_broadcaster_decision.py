@@ -20,6 +20,7 @@ from substrate.messages import (
     ReadSchedules,
     Reject,
     Release,
+    SpawnChild,
     Start,
     TakeUp,
     Tick,
@@ -214,6 +215,18 @@ def test_a_watcher_of_all_runs_sees_accepted_mail_once():
     bench.do(BeginGeneration())
     bench.flush()
     assert bench.take() == [("anne", "mail 1 Taxi from a@example.com")]
+
+
+def test_the_mail_of_a_child_run_is_from_nobody():
+    """It is on behalf of whoever wrote to the parent, and they have sent no second one."""
+    bench = Bench()
+    bench.run()
+    bench.tell(Watch(None, ANNE))
+    bench.flush()
+    bench.take()
+    bench.do(SpawnChild(by=CHILD, run=RUN, call=CallId("r1#1"), workflow="pay", input=b"1", seen=1))
+    bench.flush()
+    assert bench.take() == [("anne", "2 ChildSpawned"), ("anne", f"mail 2 Child pay of {RUN} from ")]
 
 
 def test_a_mail_that_was_there_before_is_no_news():
