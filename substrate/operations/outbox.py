@@ -53,9 +53,10 @@ def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Le
         return Settled()
     parent = ledger.started.mail.arrival
     if operation.reply_to_mail is not None:
-        if operation.reply_to_mail not in ledger.mails:
+        given = _given(view, ledger, operation.reply_to_mail)
+        if given is None:
             return Refused("mail", f"{operation.run} was given no mail {operation.reply_to_mail}")
-        parent = ledger.mails[operation.reply_to_mail]
+        parent = given
     strangers = (each for each in operation.to if not may_mail_now(view, operation.run, before.run, each))
     stranger = next(strangers, None)
     if stranger is not None:
@@ -86,6 +87,15 @@ def _queue_mail(view: View, operation: QueueMail, before: Known, ledger: fold.Le
         state=state,
         known={operation.run: made.known},
     )
+
+
+def _given(view: View, ledger: fold.Ledger, sha256: str) -> int | None:
+    """The arrival of a mail that the run was given, or that one was whose child it is: it may have handed it on."""
+    found: fold.Ledger | None = ledger
+    while found is not None and sha256 not in found.mails:
+        parent = found.started.parent
+        found = fold.ledger(view.known(parent.run).run) if parent else None
+    return None if found is None else found.mails[sha256]
 
 
 def mail_delivered(view: View, operation: MailDelivered, context: Context) -> Decided:

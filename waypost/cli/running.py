@@ -232,7 +232,8 @@ def _introduce(host: Host, described: Sequence[Described], *, named: bool) -> No
         whom = "this machine" if metrics.local else "whoever reaches that address"
         out(f"metrics at http://{metrics}/metrics, for {whom}")
     for each in described:
-        out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}")
+        children = f", children {', '.join(each.spec.children)}" if each.spec.children else ""
+        out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}{children}")
         if named and (each.spec.mail_to or each.spec.secrets):
             with suppress(SubstrateError):  # what is wrong with its repository is said by its supervisor
                 out(*(f"    {line}" for line in introduced(show_alone(host.data, each.spec.name))))
