@@ -43,9 +43,24 @@ def trusted() -> int:
     return len(secret("github").reveal())
 
 
+@flow.child
+async def child(amount: int, *, twice: bool = False) -> list[str]:
+    return [str(amount)] * (1 + twice)
+
+
+@flow.child
+def plain_child(mail: Mail) -> int:
+    return len(mail.text)
+
+
 @flow.cron("0 9 * * *", tz="Europe/Berlin", catch_up=3)
 @flow.run
 async def run(mail: Mail) -> str:
+    assert_type(await child(1, twice=True), list[str])
+    assert_type(await plain_child(mail), int)
+    await child("1")  # type: ignore[arg-type]
+    await plain_child()  # type: ignore[call-arg]
+    child(1)  # type: ignore[unused-coroutine]
     assert_type(mail.tick, Tick | None)
     assert_type(await plain(mail, factor=2), int)
     assert_type(await asynchronous("x"), list[str])

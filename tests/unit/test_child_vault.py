@@ -13,7 +13,7 @@ from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.deliveries import Source as Listed
 from waypost import NotReplayable, Secret, SecretRefused, Source, ValueNotStorable, Workflow, progress, secret, sources
 from waypost.authoring import scope
-from waypost.authoring.requests import CallStep, Enclosure, Send
+from waypost.authoring.requests import CallChild, CallStep, Enclosure, Quit, Send
 from waypost.authoring.steps import Step
 from waypost.child import effects as fx
 from waypost.child.bodies import Bodies
@@ -39,6 +39,11 @@ class Declined(Exception):
 def given(serial: int = 1, value: str = VALUE, **bindings: tuple[str, ...]) -> CredentialsUpdated:
     """A delivery of one credential."""
     return CredentialsUpdated(serial=serial, bindings=bindings, materials={"github": value.encode()})
+
+
+@flow.child
+async def kin(token: str) -> None:
+    """Its arguments are kept in the history."""
 
 
 @flow.step
@@ -231,6 +236,9 @@ def test_a_run_that_got_hold_of_a_value_neither_ends_with_it_nor_mails_it() -> N
     assert vault.held_by(Send(("a@x.example",), "s", f"the token is {VALUE}")) == "github"
     assert vault.held_by(Send(("a@x.example",), "s", "hello")) == ""
     assert vault.held_by(Send((f"{VALUE}@x.example",), "s", "hello")) == "github"
+    assert vault.held_by(CallChild(kin.spec, b'{"token":"%s"}' % VALUE.encode(), "0" * 64)) == "github"
+    assert vault.held_by(CallChild(kin.spec, b'{"token":"none"}', "0" * 64)) == ""
+    assert vault.held_by(Quit(f"the token {VALUE} is bad")) == ""  # its reason goes out without the value
     for part in (
         Enclosure(VALUE, "a/b", b""),
         Enclosure("n", f"a/{VALUE}", b""),
