@@ -131,7 +131,6 @@ def test_the_same_code_is_deployed_once(place: Path) -> None:
     data = place / "data"
     assert "echo: deployed as" in verb("deploy", str(place / "echo.py"), data=data).out
     flush = reader(data).facts().flush
-    assert "echo: deployed already as" in verb("deploy", str(place / "echo.py"), data=data).out
     again = json.loads(verb("deploy", str(place / "echo.py"), "--json", data=data).out)
     assert (again["deployment"], again["new"], again["files"]) == ("echo", False, ["echo.py", "wording.py"])
     assert reader(data).facts().flush == flush
@@ -339,24 +338,35 @@ def test_a_backup_carries_the_code(place: Path) -> None:
         host.stop()
 
 
-@pytest.mark.parametrize(
-    "verbs",
-    [
-        ("deploy", "echo.py"),
-        pytest.param(("run", "echo.py"), marks=pytest.mark.torture),
-        pytest.param(("run", "echo.py", "--data", "data"), marks=pytest.mark.torture),
-    ],
-)
-def test_a_path_that_is_no_text_is_refused_in_words(place: Path, verbs: tuple[str, ...]) -> None:
-    """What is written down, in records, notes and users of a data directory, is UTF-8; a traceback tells nobody."""
+@pytest.fixture(name="untold")
+def _untold(place: Path) -> Path:
+    """The workflow in a folder whose name is no text."""
     folder = place / os.fsdecode(b"l\xe9on")
     folder.mkdir()
     for name in ("echo.py", "wording.py"):
         shutil.copy(place / name, folder / name)
-    done = subprocess.run([*COMMAND, *verbs], cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
-    assert "isn't text: its bytes are no UTF-8\n  write it in UTF-8\n" in done.stderr
-    assert not (folder / ".waypost").exists()
+    return folder
+
+
+NO_TEXT = "isn't text: its bytes are no UTF-8\n  write it in UTF-8\n"
+
+
+def test_a_path_that_is_no_text_is_refused_in_words(untold: Path) -> None:
+    """What is written down, in records, notes and users of a data directory, is UTF-8; a traceback tells nobody."""
+    said = verb("deploy", "echo.py", cwd=untold)
+    assert (said.status, said.out, NO_TEXT in said.err) == (Exit.USAGE, "", True)
+    assert not (untold / ".waypost").exists()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("more", [(), ("--data", "data")])
+def test_a_host_at_a_path_that_is_no_text_refuses_it_in_words(untold: Path, more: tuple[str, ...]) -> None:
+    """The same for a host."""
+    done = subprocess.run(
+        [*COMMAND, "run", "echo.py", *more], cwd=untold, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout, NO_TEXT in done.stderr) == (Exit.USAGE, "", True)
+    assert not (untold / ".waypost").exists()
 
 
 NO_THREADS = """
@@ -369,6 +379,7 @@ main()
 """
 
 
+@pytest.mark.torture
 def test_a_host_that_gets_no_thread_says_so(place: Path) -> None:
     """As under a limit of processes, which root isn't held to: in words, with what helps, and the code is deployed."""
     command = [sys.executable, "-P", "-c", NO_THREADS, "run", "echo.py"]

@@ -35,6 +35,11 @@ async def ask(mail: Mail) -> str:
 '''
 
 
+UNACCEPTABLE = {
+    b"": "empty",
+    b"\x89PNG\r\n\x1a\n" + bytes(range(256)): "not a mail",
+    b"just some text\n": "not a mail",
+}
 READING = {"runs": ("--json",), "show": ("run_1",), "log": ("run_1",)}
 
 
@@ -68,9 +73,12 @@ def test_every_verb_with_and_without_a_host_also_one_that_was_killed(file: Path)
 
         second = waypost("run", str(file), data=data)
         assert (second.returncode, f"pid {host.pid}" in second.stderr) == (1, True)
+        not_accepted(data)
         host.kill()
 
     assert (data / "host.sock").exists(), "its socket and its lock are nobody's"
+    not_accepted(data)
+    assert [path for path in (data / "spool").rglob("*") if path.is_file()] == []
     assert {name: verb(name, *on, data=data).out for name, on in READING.items()} == hosted
     assert "no host runs" in verb("why", run, cwd=below).out
     assert "sound" in verb("verify", data=data).out
@@ -81,6 +89,19 @@ def test_every_verb_with_and_without_a_host_also_one_that_was_killed(file: Path)
     assert len(list((data / "spool" / "asking" / "new").iterdir())) == 1
     goes_on_where_it_was(file, run, data)
     assert list((data / "spool" / "asking" / "new").iterdir()) == []
+
+
+def not_accepted(data: Path) -> None:
+    """No mail, an empty one, an address that nobody has: with and without a host in the same words; none is kept."""
+    runs = verb("runs", "--json", data=data).out
+    for raw, says in UNACCEPTABLE.items():
+        refused = verb("send", "asking@example.com", data=data, stdin=raw)
+        assert (refused.status, says in refused.err, ".eml" in refused.err) == (65, True, True), refused
+    nobody = verb("send", "nobody@example.com", data=data, stdin=mail("x"))
+    assert nobody.status == 67
+    assert "nobody@example.com" in nobody.err
+    assert "asking@example.com" in nobody.err
+    assert verb("runs", "--json", data=data).out == runs
 
 
 def goes_on_where_it_was(file: Path, run: str, data: Path) -> None:

@@ -79,10 +79,10 @@ def child_dies_after(here: Scene, undisturbed: Outcomes, flushes: list[int]) -> 
 def test_a_host_that_dies_after_a_flush_has_told_nobody_and_loses_nothing(scene, undisturbed, first: int) -> None:
     """Durable and untold is the narrowest moment: the answer, the mail, the body that waited must still come, once.
 
-    Three kills a play, a third of the play apart; torture and soak together meet each flush.
+    Two kills a play, half of the play apart; torture and soak together meet each flush.
     """
-    apart = undisturbed.flushes // 3
-    assert host_dies_after(scene("play"), undisturbed.outcomes, [first, apart, apart]) >= 1
+    apart = undisturbed.flushes // 2
+    assert host_dies_after(scene("play"), undisturbed.outcomes, [first, apart]) >= 1
 
 
 @pytest.mark.parametrize("first", [5])

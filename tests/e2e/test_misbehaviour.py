@@ -90,6 +90,7 @@ def test_a_child_that_breaks_the_wire_or_dies_is_replaced_and_its_host_goes_on(p
     assert found.generation == len(ENDS_THE_CHILD) + 1
 
 
+@pytest.mark.torture
 def test_a_step_that_kills_the_host_runs_again_with_its_key(place: Place) -> None:
     """Both processes die in the middle of the body; the same command again goes on there."""
     played, until = Played(), time.monotonic() + PATIENCE

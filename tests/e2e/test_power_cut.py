@@ -95,6 +95,7 @@ def cut(here: Scene, undisturbed: dict[str, dict[str, object]], flush: int | str
         there.check(undisturbed, played)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("part", [2])
 def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undisturbed, part: int) -> None:
     """Persist, then act: and what is left goes on to the same end. A random flush; torture and soak meet each."""
@@ -102,7 +103,9 @@ def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undistur
     cut(scene("cut"), undisturbed.outcomes, part * length + random.Random(part).randint(1, length))
 
 
-@pytest.mark.parametrize("what", ["queue outgoing mail 1 for", "append StepStarted pay"])
+@pytest.mark.parametrize(
+    "what", ["queue outgoing mail 1 for", pytest.param("append StepStarted pay", marks=pytest.mark.torture)]
+)
 def test_a_cut_in_the_flush_that_would_let_something_out_leaves_nothing_outside(scene, undisturbed, what: str) -> None:
     """A mail, a body that pays: each waits for the very flush that it depends on, and random moments may miss that."""
     cut(scene("cut"), undisturbed.outcomes, what)

@@ -61,7 +61,7 @@ def rounds_of_kills(folder: Path, rounds: int, seed: int) -> None:
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     """The promise of storage, on a real process and the real disk."""
-    rounds_of_kills(tmp_path, rounds=5, seed=7)
+    rounds_of_kills(tmp_path, rounds=3, seed=7)
 
 
 @pytest.mark.torture

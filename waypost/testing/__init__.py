@@ -6,7 +6,7 @@ decisions           supervision, childhood, dispatching, gating, gracing: one of
 without processes   desk, paper (the substrate's rules in memory), dispatch_bench, scheduler_bench, keeping
 runs                memory_run, memory_log: a workflow without a host; random_program
 one real child      scripted_child, scripted_host, child_stage, boxed
-a real host         host_process, mortal (may be killed), background, verbs, deployment, sleeping
+a real host         host_process, host_here, mortal (may be killed), background, verbs, deployment, sleeping
 crash tests         torture, torture_check, driver, errands, reaper, evidence, corruptions, misdeeds
 generated pages     diagrams, lifecycle, doors; histories: recorded runs; cases: hostile inputs
 
