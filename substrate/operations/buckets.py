@@ -6,6 +6,8 @@ refused for the whole horizon, whatever the clock did meanwhile. Pure, over coun
 """
 
 import functools
+from collections import Counter
+from collections.abc import Collection
 from itertools import takewhile
 from typing import Annotated
 
@@ -49,15 +51,21 @@ def watermark(tree: Tree, address: str) -> Watermark:
 
 def filed(view: View, state: State, key: str, context: Context) -> State:
     """The state with this key's entry in its bucket: in the open one, or in the next when that is closed."""
-    at = context.at
+    return filed_together(view, state, (key,), context)
+
+
+def filed_together(view: View, state: State, keys: Collection[str], context: Context) -> State:
+    """The same of entries that are consumed by one commit: all of them are in the bucket that is open after it."""
+    at, count = context.at, len(keys)
     if not state.bucket_opened:
-        return msgspec.structs.replace(state, bucket_entries=1, bucket_opened=at)
-    directory = layout.consumed_path(context.address, state.bucket, key).rpartition("/")[0]
-    full = state.bucket_entries >= BUCKET_ENTRIES or len(view.entries(directory)) >= DIRECTORY_ENTRIES
+        return msgspec.structs.replace(state, bucket_entries=count, bucket_opened=at)
+    more = Counter(layout.consumed_path(context.address, state.bucket, key).rpartition("/")[0] for key in keys)
+    crowded = any(len(view.entries(each)) + new > DIRECTORY_ENTRIES for each, new in more.items())
     # A clock that went back closes nothing: the bucket just lives longer.
-    if full or context.now.wall - unstamp(state.bucket_opened) >= BUCKET_AGE:
-        return msgspec.structs.replace(state, bucket=state.bucket + 1, bucket_entries=1, bucket_opened=at)
-    return msgspec.structs.replace(state, bucket_entries=state.bucket_entries + 1)
+    aged = context.now.wall - unstamp(state.bucket_opened) >= BUCKET_AGE
+    if crowded or aged or state.bucket_entries + count > BUCKET_ENTRIES:
+        return msgspec.structs.replace(state, bucket=state.bucket + 1, bucket_entries=count, bucket_opened=at)
+    return msgspec.structs.replace(state, bucket_entries=state.bucket_entries + count)
 
 
 def rejecting(view: View, key: str, context: Context) -> State:

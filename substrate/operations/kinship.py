@@ -10,7 +10,7 @@ Promise: no commit shows the end of a run without these, so no host has to remem
 
 import logging
 from collections import deque
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import msgspec
 from msgspec import UNSET
@@ -19,18 +19,19 @@ from substrate import layout, runlog
 from substrate.errors import Damaged
 from substrate.messages import Appended, Consumed, Fact, Refused, Start
 from substrate.operations.append import extended, numbered
-from substrate.operations.buckets import filed, files_after
+from substrate.operations.buckets import filed_together, files_after
 from substrate.operations.cancelling import not_run
 from substrate.operations.change import Change, Context, Item, View
 from substrate.operations.take_up import begins_with, consumed, queued_path
 from substrate.runlog import Known
+from substrate.state import State
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.child_mail import Spawner, child_id, spawner
 from waypost.model.code import decode as decode_code
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, RunId, message_key
-from waypost.model.queue import Entry, decode, encode
+from waypost.model.queue import Entry, decode
 
 _log = logging.getLogger(__name__)
 _MESSAGE = 65_536
@@ -58,6 +59,14 @@ def _concerns(fact: Fact) -> bool:
     )
 
 
+class _Consumed(NamedTuple):
+    """A mail that is consumed here: its entry, where that lies, and the run that it begins, if it begins one."""
+
+    entry: Entry
+    path: str
+    run: RunId | None
+
+
 class _Family:
     """A change, as it grows: the runs after it, and what is written beside their logs."""
 
@@ -69,9 +78,7 @@ class _Family:
         self._base: dict[RunId, Known] = {}
         """Of the runs that are written to here, as they were before the change."""
         self._puts: dict[str, bytes] = {}
-        self._deletes: list[str] = []
-        self._consumed: dict[int, RunId | None] = {}
-        self._state = change.state or view.state
+        self._consumed: dict[int, _Consumed] = {}
 
     def settled(self) -> Change:
         while self._told:
@@ -197,7 +204,9 @@ class _Family:
         if item is not None:
             self._stillborn(item, by.run, asked)
             return
-        self._reject(self._view.on_hold[arrival])
+        held = self._view.on_hold[arrival]
+        path = layout.hold_path(self._context.address, arrival, held.key)
+        self._consumed[arrival] = _Consumed(msgspec.structs.replace(held, rejected="cancelled"), path, None)
         if self._awaited(by.run, by.call, child):
             self._tell(by.run, _cancelled(by.call, asked.reason))
 
@@ -211,26 +220,10 @@ class _Family:
         event, grants = begins
         self._base[entry.run] = Known(fold.Absent(), prev=ev.genesis(self._context.repository, entry.run, grants))
         self._known[entry.run] = self._base[entry.run]
-        self._file(entry, entry.run)
-        self._puts |= {
-            layout.grants_path(entry.run): grants,
-            **consumed(entry, self._state.bucket, self._context),
-        }
-        self._deletes.append(queued_path(item, self._context))
+        self._consumed[entry.arrival] = _Consumed(entry, queued_path(item, self._context), entry.run)
+        self._puts[layout.grants_path(entry.run)] = grants
         ended = ev.RunCancelled(code="not-run", detail="it had not begun: its mail was queued")
         self._add(entry.run, (event, asked, ended))
-
-    def _reject(self, entry: Entry) -> None:
-        self._file(entry, None)
-        self._state = msgspec.structs.replace(self._state, rejected=self._state.rejected + 1)
-        marked = msgspec.structs.replace(entry, consumed=self._context.at, rejected="cancelled")
-        address, bucket = self._context.address, self._state.bucket
-        self._puts[layout.consumed_path(address, bucket, entry.key)] = encode(marked)
-        self._deletes.append(layout.hold_path(address, entry.arrival, entry.key))
-
-    def _file(self, entry: Entry, run: RunId | None) -> None:
-        self._state = filed(self._view, self._state, entry.key, self._context)
-        self._consumed[entry.arrival] = run
 
     # --- the change --------------------------------------------------------------------------------------------------
 
@@ -269,17 +262,31 @@ class _Family:
             facts[fact.run] if isinstance(fact, Appended) and fact.run in facts else fact for fact in change.facts
         )
         more = tuple(fact for run, fact in facts.items() if run not in had)
-        gone = tuple(Consumed(arrival, run) for arrival, run in self._consumed.items())
-        files = files_after(self._view, self._state, self._context) if self._consumed else {}
+        gone = tuple(Consumed(arrival, each.run) for arrival, each in self._consumed.items())
+        filed, state = self._filed()
         return msgspec.structs.replace(
             change,
-            puts={**puts, **self._puts, **files},
-            deletes=(*deletes, *self._deletes),
+            puts={**puts, **self._puts, **filed},
+            deletes=(*deletes, *(each.path for each in self._consumed.values())),
             facts=(*gone, *kept, *more),
-            state=self._state if self._consumed else change.state,
+            state=state,
             known=self._known,
             extension=None,
         )
+
+    def _filed(self) -> tuple[dict[str, bytes], State | None]:
+        """The entries of what is consumed here, and the counts after it."""
+        state, found = self._change.state, list(self._consumed.values())
+        if not found:
+            return {}, state
+        keys = [each.entry.key for each in found]
+        state = filed_together(self._view, state or self._view.state, keys, self._context)
+        rejected = sum(each.run is None for each in found)
+        state = msgspec.structs.replace(state, rejected=state.rejected + rejected)
+        puts = files_after(self._view, state, self._context)
+        for each in found:
+            puts |= consumed(each.entry, state.bucket, self._context)
+        return puts, state
 
 
 def _cancelled(call: CallId, why: str) -> ev.ChildCompleted:

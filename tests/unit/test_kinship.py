@@ -21,6 +21,7 @@ from substrate.messages import (
     Supervisor,
     TakeUp,
 )
+from substrate.operations import buckets
 from substrate.rules import Commit, Ground, judge
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId, message_key
@@ -324,6 +325,34 @@ def test_many_children_are_told_by_one_commit_and_no_bucket_overflows() -> None:
     family.desk.append(run, ONE)
     assert not family.desk.index.queue
     assert family.desk.index.state.bucket_entries == 41
+    family.check()
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_what_one_commit_consumes_lies_in_one_bucket(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of it in the bucket that it fills would be refused, each time again: the parent could never end."""
+    family = Family()
+    run = family.root()
+    for number in (1, 2):
+        family.spawn(run, call(number))
+    monkeypatch.setattr(buckets, "BUCKET_ENTRIES", family.desk.index.state.bucket_entries + left)
+    before = family.desk.index.state.bucket
+    family.desk.append(run, ONE)
+    after = family.desk.index.state
+    assert (after.bucket, after.bucket_entries) == ((before, 3) if left > 1 else (before + 1, 2))
+    family.check()
+
+
+def test_a_bucket_that_is_a_day_old_closes_before_what_a_commit_consumes() -> None:
+    """With the watermark that says so."""
+    family = Family()
+    run = family.root()
+    for number in (1, 2):
+        family.spawn(run, call(number))
+    before = family.desk.index.state.bucket
+    family.desk.wall += buckets.BUCKET_AGE
+    family.desk.append(run, ONE)
+    assert (family.desk.index.state.bucket, family.desk.index.state.bucket_entries) == (before + 1, 2)
     family.check()
 
 
