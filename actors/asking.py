@@ -4,7 +4,6 @@ from typing import Any
 
 from actors.credentials import AssembleCredentials
 from actors.effects import Ask, ToKeeper, ToSupervisor
-from actors.messages import WakeAt
 from substrate.messages import Submit
 from waypost.acting import Ref
 from waypost.model.ids import Deployment
@@ -29,8 +28,6 @@ class AskingShell(Shell):
                     what=effect.what, stage=effect.stage, reply_to=self.actor_ref, correlation=effect.correlation
                 )
                 tell(self.substrate, submit)
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case ToSupervisor():
                 tell(self._parent, effect.message)
             case ToKeeper() if self.keeper is not None:

@@ -5,7 +5,7 @@ Wishes are imperatives, facts are past. The substrate's own words are in ``subst
 """
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from actors import draining
 from actors.credentials import AskAgain, Assembled, Barred, Deliver, NotAssembled
@@ -19,6 +19,7 @@ from ipc.messages import RunLogCredit, ToChild
 from substrate.effects import SpaceShort
 from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
+from waypost.acting import WakeAt as WakeAt  # noqa: PLC0414 - the same
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
@@ -296,15 +297,3 @@ class StateChanged:
     """To the host's sink: a deployment's state has changed."""
 
     description: Description
-
-
-# --- effects shared by decisions -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WakeAt:
-    """Effect: ask the clock for ``message`` at ``mono`` (seconds) or ``wall`` (Unix ms)."""
-
-    message: Any
-    mono: float | None = None
-    wall: int | None = None

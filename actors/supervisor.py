@@ -36,13 +36,12 @@ from actors.messages import (
     Role,
     StateChanged,
     SupervisorMessage,
-    WakeAt,
     Watch,
     WatchRun,
 )
 from actors.watching import ATTENDED, Asking
 from substrate.messages import Open, Stage, Submit, Subscribe
-from waypost.acting import Clock, Halt, Next, Ref, Reply, Tell
+from waypost.acting import Clock, Halt, Next, Ref, Reply, Tell, WakeAt
 from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
@@ -108,9 +107,7 @@ class SupervisorActor(Shell):
                 self._attend_all()
             case Announce():
                 tell(self._sink, StateChanged(effect.description))
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
-            case Reply() | Tell() | Halt():
+            case Reply() | Tell() | WakeAt() | Halt():
                 raise AssertionError("the shell's own")
             case _:
                 assert_never(effect)

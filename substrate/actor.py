@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, assert_never
 
 from substrate.disk import Disk
-from substrate.effects import Again, Effect, SpaceShort, To, Wake, answered
+from substrate.effects import Again, Effect, SpaceShort, To, answered
 from substrate.errors import (
     Damaged,
     FlushFailed,
@@ -41,7 +41,7 @@ from substrate.messages import (
 )
 from substrate.settings import Settings
 from substrate.writer import Writer
-from waypost.acting import Asked, Clock, Next, Reply, Tell
+from waypost.acting import Asked, Clock, Next, Reply, Tell, WakeAt
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now
 from waypost.observing import NOBODY, Flushed, Observer
@@ -104,14 +104,10 @@ class SubstrateActor(Shell):
         match effect:
             case Again():
                 self.actor_ref.tell(effect.message)
-            case Wake():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono)
-            case Reply():
-                self._reply(effect.token, effect.value)
-            case Tell():
-                tell(effect.ref, effect.message)
             case SpaceShort():
                 tell(self._parent, replace(effect, incarnation=self.incarnation))
+            case Reply() | Tell() | WakeAt():
+                raise AssertionError("the shell's own")
             case _:
                 assert_never(effect)
 
@@ -178,7 +174,7 @@ class SubstrateActor(Shell):
 
     def _perform_all(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
-            self.perform(effect)
+            self.carry_out(effect)
 
 
 def _serve(writer: Writer, message: SubstrateMessage, to: To, now: Now) -> Iterable[Effect]:  # noqa: PLR0911 - a table

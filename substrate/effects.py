@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from substrate.messages import Flush, FoldAway, Idle, Merge, Outcome, Ref, Result, Settle
-from waypost.acting import Reply, Tell
+from substrate.messages import Flush, FoldAway, Idle, Outcome, Ref, Result, Settle
+from waypost.acting import Reply, Tell, WakeAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +15,6 @@ class Again:
     """Effect: send this to yourself; what is in the mailbox before it comes first (and so joins a batch)."""
 
     message: Flush | FoldAway | Settle | Idle
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """Effect: have this sent to you at this monotonic time (seconds)."""
-
-    mono: float
-    message: Idle | Merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,7 @@ class To(msgspec.Struct, frozen=True):
     correlation: int = 0
 
 
-Effect: TypeAlias = Reply | Tell | Again | Wake | SpaceShort
+Effect: TypeAlias = Reply | Tell | WakeAt | Again | SpaceShort
 
 
 def answered(to: To, result: Result) -> Iterator[Effect]:

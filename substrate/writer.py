@@ -18,7 +18,7 @@ from substrate import state as files
 from substrate.deciding import decided, told
 from substrate.disk import Disk
 from substrate.drops import Drops
-from substrate.effects import Again, Effect, SpaceShort, To, Wake, answered
+from substrate.effects import Again, Effect, SpaceShort, To, answered
 from substrate.errors import Damaged, SubstrateError
 from substrate.folder import Folder
 from substrate.folding import Folding
@@ -56,7 +56,7 @@ from substrate.settings import Settings, check_owner
 from substrate.settling import Settling
 from substrate.space import enough, withholds
 from substrate.store import Store
-from waypost.acting import Reply, Tell
+from waypost.acting import Reply, Tell, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -272,7 +272,7 @@ class Writer:
         """Come back for the next step, if packs are to be merged."""
         if self._merge_at is None and self._store.merging:
             self._merge_at = now.mono + self._limits.merge_pause
-            yield Wake(self._merge_at, Merge())
+            yield WakeAt(Merge(), mono=self._merge_at)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -363,9 +363,9 @@ class Writer:
     def _published(self, fact: Fact) -> Fact:
         return self._index.told(fact) if isinstance(fact, Queued) else fact
 
-    def _wake(self, now: Now) -> Wake:
+    def _wake(self, now: Now) -> WakeAt:
         self._wake_at = now.mono + self._limits.seal_idle
-        return Wake(self._wake_at, Idle())
+        return WakeAt(Idle(), mono=self._wake_at)
 
     def _context(self, now: Now) -> Context:
         return Context(

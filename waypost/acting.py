@@ -78,6 +78,15 @@ class Tell(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Effect: ask the clock for ``message`` at ``mono`` (seconds) or ``wall`` (Unix ms)."""
+
+    message: Any
+    mono: float | None = None
+    wall: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Halt:
     """Effect: stop at once; what is still queued is refused."""
 

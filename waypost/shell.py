@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pykka
 
-from waypost.acting import ActorEnded, Asked, Box, Clock, Halt, Next, Question, Ref, Reply, Tell
+from waypost.acting import ActorEnded, Asked, Box, Clock, Halt, Next, Question, Ref, Reply, Tell, WakeAt
 from waypost.model.errors import WaypostError
 from waypost.model.times import Now
 
@@ -31,6 +31,7 @@ __all__ = [
     "Reply",
     "Shell",
     "Tell",
+    "WakeAt",
     "request",
     "tell",
 ]
@@ -107,8 +108,20 @@ class Shell(pykka.ThreadingActor):
         """Nothing that can fail belongs here: pykka doesn't call ``on_failure`` for it."""
         threading.current_thread().name = f"{self.name}/{self.incarnation}"
 
+    def carry_out(self, effect: Any) -> None:
+        """Carry out one effect; any but ``Halt``."""
+        kind = type(effect)  # by type: of a struct, isinstance is slow to say no
+        if kind is Reply:
+            self._reply(effect.token, effect.value)
+        elif kind is Tell:
+            tell(effect.ref, effect.message)
+        elif kind is WakeAt:
+            self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
+        else:
+            self.perform(effect)
+
     def perform(self, effect: Any) -> None:
-        """Carry out one effect of this actor; ``Reply``, ``Tell`` and ``Halt`` are the shell's own."""
+        """Carry out one effect of this actor; ``Reply``, ``Tell``, ``WakeAt`` and ``Halt`` are the shell's own."""
         raise NotImplementedError(f"{self.name} can't perform {effect!r}")
 
     def finish(self) -> None:
@@ -125,16 +138,10 @@ class Shell(pykka.ThreadingActor):
             following = self._advance(self._state, message, self._clock.now())
             self._state = following.state
             for effect in following.effects:
-                kind = type(effect)  # by type: of a struct, isinstance is slow to say no
-                if kind is Reply:
-                    self._reply(effect.token, effect.value)
-                elif kind is Tell:
-                    tell(effect.ref, effect.message)
-                elif kind is Halt:
+                if type(effect) is Halt:
                     self._end(None)
                     break
-                else:
-                    self.perform(effect)
+                self.carry_out(effect)
         except BaseException as failure:  # SystemExit, too: it would stop every actor there is
             said = _said(failure)
             # What the world did, a full disk for one, isn't explained by a place in our code.

@@ -32,13 +32,12 @@ from actors.messages import (
     SpawnFailed,
     Stalled,
     Terminate,
-    WakeAt,
     Woken,
     Written,
 )
 from ipc.messages import FromChild, Progress, Ready, RecycleRequest, RunLogCredit, Shutdown, ToChild
 from substrate.messages import Done, Outcome, Refused, Withheld
-from waypost.acting import Halt, Next
+from waypost.acting import Halt, Next, WakeAt
 from waypost.model.errors import Invalid
 from waypost.model.ids import call_id, parse_run_id
 from waypost.model.times import Now

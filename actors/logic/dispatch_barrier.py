@@ -21,9 +21,10 @@ from actors.credentials import Assembled, Barred, NotAssembled
 from actors.effects import ToKeeper
 from actors.logic.dispatch_card import Up, Waning
 from actors.logic.dispatch_turn import Turn
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from ipc.messages import GrantsUpdated
 from substrate.messages import InForce
+from waypost.acting import WakeAt
 from waypost.model.events import Fault
 from waypost.model.grants import lacking, missing, readable
 from waypost.model.ids import Generation

@@ -11,10 +11,10 @@ from actors.credentials import Barred
 from actors.draining import RecycleRequested
 from actors.effects import Ask, ToSupervisor
 from actors.logic.dispatch_card import Child, Grace, Trial, Up, Waning
-from actors.messages import NewsOfDispatch, Send, WakeAt, Woken
+from actors.messages import NewsOfDispatch, Send, Woken
 from ipc.messages import ToChild
 from substrate.messages import Operation, Question, ResumeRuns, Stage, Start
-from waypost.acting import Tell
+from waypost.acting import Tell, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now

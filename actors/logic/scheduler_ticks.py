@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, assert_never
 
 from actors.effects import Ask
 from actors.logic.scheduler_timers import Alarm
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import (
     Appended,
     Consumed,
@@ -32,6 +32,7 @@ from substrate.messages import (
     Tick,
     Withheld,
 )
+from waypost.acting import WakeAt
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.limits import Limits

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from actors.effects import Ask
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import (
     Append,
     Appended,
@@ -29,6 +29,7 @@ from substrate.messages import (
     Supervisor,
     Withheld,
 )
+from waypost.acting import WakeAt
 from waypost.model import events as ev
 from waypost.model.deadlines import Deadline, is_open, opened
 from waypost.model.ids import CallId, RunId

@@ -47,10 +47,10 @@ from actors.logic.supervisor_planned import News, manned, planned, wanted
 from actors.logic.supervisor_recycling import policed
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_words import alike, describe
-from actors.messages import Describe, Forward, Role, Start, Stop, SupervisorMessage, WakeAt, WatchRun, Woken
+from actors.messages import Describe, Forward, Role, Start, Stop, SupervisorMessage, WatchRun, Woken
 from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome, Refused, ResetDeployment, ResumeDeployment, Snapshot, Withheld
-from waypost.acting import ActorEnded, Asked, Halt, Next, Reply
+from waypost.acting import ActorEnded, Asked, Halt, Next, Reply, WakeAt
 from waypost.model.times import Now
 
 WATCHING = 64

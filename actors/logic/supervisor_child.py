@@ -23,11 +23,10 @@ from actors.messages import (
     Role,
     Start,
     Terminate,
-    WakeAt,
     Woken,
 )
 from substrate.messages import BeginGeneration, Done, Latch, LatchDeployment, Outcome, Refused, Withheld
-from waypost.acting import Next
+from waypost.acting import Next, WakeAt
 from waypost.model.ids import Generation
 from waypost.model.times import Now
 

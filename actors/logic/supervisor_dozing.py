@@ -17,9 +17,9 @@ from actors.logic.supervisor_effects import Effect, Pass, TellChild, TellDispatc
 from actors.logic.supervisor_ending import wind
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dozing, LettingGo
 from actors.logic.supervisor_states import UNSUPERVISED, Again, Running, State
-from actors.messages import ChannelViolated, ChildExited, GenerationDown, Role, Terminate, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, GenerationDown, Role, Terminate, Woken
 from substrate.messages import Done, Outcome, ReadRest, ReadSealed, Rest
-from waypost.acting import Next
+from waypost.acting import Next, WakeAt
 from waypost.model.times import Now
 
 NAP = 5.0

@@ -15,9 +15,9 @@ from actors.logic.supervisor_child import Internal, counting, leaving, running
 from actors.logic.supervisor_effects import Effect, Pass, TellDispatch
 from actors.logic.supervisor_ending import stop, wind
 from actors.logic.supervisor_recycling import supersede
-from actors.messages import ChannelViolated, ChildExited, GenerationDown, Role, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, GenerationDown, Role, Woken
 from substrate.messages import Done, HoldDeployment, Outcome, Refused, Withheld
-from waypost.acting import Next
+from waypost.acting import Next, WakeAt
 from waypost.model.times import Now
 
 

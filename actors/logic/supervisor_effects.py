@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from actors.describing import Description
 from actors.draining import Close, Doze, Quiesce, Weigh
-from actors.messages import GenerationDown, Launch, Role, Send, Terminate, WakeAt, WatchRun
+from actors.messages import GenerationDown, Launch, Role, Send, Terminate, WatchRun
 from substrate.messages import Operation, Question
-from waypost.acting import Halt, Reply, Tell
+from waypost.acting import Halt, Reply, Tell, WakeAt
 from waypost.model.ids import Generation
 
 

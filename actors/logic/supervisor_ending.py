@@ -23,10 +23,10 @@ from actors.logic.supervisor_effects import (
     TellDispatch,
 )
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing
-from actors.messages import GenerationDown, Role, Terminate, WakeAt, Woken
+from actors.messages import GenerationDown, Role, Terminate, Woken
 from substrate.errors import TOO_MANY_FILES
 from substrate.messages import Outcome, ReadRest, Result, Withheld
-from waypost.acting import ActorEnded, Next, Reply, Tell
+from waypost.acting import ActorEnded, Next, Reply, Tell, WakeAt
 from waypost.model.times import Now
 
 _DISK_FAULTS = 2

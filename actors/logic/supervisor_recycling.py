@@ -14,9 +14,9 @@ from actors.logic.supervisor_books import Books, Renewing, Setup
 from actors.logic.supervisor_child import Internal
 from actors.logic.supervisor_effects import Effect, Hire, Pass, TellChild, Up
 from actors.logic.supervisor_ending import wind
-from actors.messages import ChannelViolated, ChildExited, ChildReady, Launch, Role, Terminate, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Launch, Role, Terminate, Woken
 from substrate.messages import BeginGeneration, Done, Outcome, Refused, Withheld
-from waypost.acting import Next
+from waypost.acting import Next, WakeAt
 from waypost.model.ids import Generation
 from waypost.model.times import Now
 

@@ -14,9 +14,9 @@ from actors.logic.supervisor_books import Books, Setup
 from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_draining import shelve
 from actors.logic.supervisor_effects import Effect, Pass, TellDispatch
-from actors.messages import ChannelViolated, ChildExited, GenerationDown, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, GenerationDown, Woken
 from substrate.messages import Cancel, Done, LiveRuns, Outcome, ReadLive, Refused, Withheld
-from waypost.acting import Next
+from waypost.acting import Next, WakeAt
 from waypost.model.ids import RunId
 from waypost.model.run import Driven
 from waypost.model.times import Now

@@ -11,7 +11,6 @@ import pytest
 
 from actors.effects import Ask
 from actors.logic.scheduler import State, Unopened, advance
-from actors.messages import WakeAt
 from substrate import Settings, SigningKey, layout, message_ids, runlog, verify
 from substrate.disk import Disk
 from substrate.effects import Again, To
@@ -34,7 +33,7 @@ from substrate.messages import (
 from substrate.readview import open_readonly
 from substrate.ticking import decode
 from substrate.writer import Writer
-from waypost.acting import Reply
+from waypost.acting import Reply, WakeAt
 from waypost.model import events as ev
 from waypost.model.code import deployed, tree_hash
 from waypost.model.declaration import Declared

@@ -20,7 +20,7 @@ from actors.logic.dispatch_card import Waning
 from actors.logic.dispatch_routing import accepting_wait
 from actors.logic.dispatch_state import Open, State, Unopened
 from actors.logic.dispatch_turn import Setup
-from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
+from actors.messages import GenerationDown, GenerationUp, Send
 from ipc.messages import RunLive, RunLogCredit, RunStart, ToChild
 from substrate.messages import (
     Append,
@@ -41,7 +41,7 @@ from substrate.messages import (
     Withheld,
     WorkflowProcess,
 )
-from waypost.acting import Tell
+from waypost.acting import Tell, WakeAt
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation, RunId

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.describing import Description, Exited, ExitReason
-from actors.messages import StateChanged, WakeAt
+from actors.messages import StateChanged
 from actors.watching import Asking, Turned
 from substrate.messages import Census, Done, Outcome, Withheld
-from waypost.acting import Asked
+from waypost.acting import Asked, WakeAt
 from waypost.host.histogram import BOUNDS, Histogram, Recent
 from waypost.host.observer import Ear, ObserverActor
 from waypost.host.observer_logic import Count, Counted, CountNow, Figures, State, Unasked, Watched, advance

@@ -38,7 +38,6 @@ from actors.messages import (
     Start,
     Stop,
     Terminate,
-    WakeAt,
 )
 from substrate.messages import (
     BeginGeneration,
@@ -60,7 +59,7 @@ from substrate.messages import (
     ResumeDeployment,
     Snapshot,
 )
-from waypost.acting import ActorEnded, Asked, Halt, Reply
+from waypost.acting import ActorEnded, Asked, Halt, Reply, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.testing import childhood, sayings, supervision

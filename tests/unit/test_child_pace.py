@@ -10,10 +10,9 @@ from actors.logic.child_outbox import Transmit
 from actors.logic.child_pace import Late, Pace, charge, release
 from actors.logic.child_process import PACE
 from actors.logic.child_states import Heard, Killed, Leaving, Setup, Talking
-from actors.messages import WakeAt
 from ipc.messages import AppendResponse, BlobPut
 from substrate.messages import Done, Outcome, Refused
-from waypost.acting import Next
+from waypost.acting import Next, WakeAt
 from waypost.model.ids import Generation
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now

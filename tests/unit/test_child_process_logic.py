@@ -42,7 +42,6 @@ from actors.messages import (
     SpawnFailed,
     Stalled,
     Terminate,
-    WakeAt,
     Woken,
     Written,
 )
@@ -59,7 +58,7 @@ from ipc.messages import (
     ToChild,
 )
 from substrate.messages import Done, Outcome, Withheld
-from waypost.acting import Halt, Next
+from waypost.acting import Halt, Next, WakeAt
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.testing.childhood import (

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import (
     Committed,
     Done,
@@ -20,6 +20,7 @@ from substrate.messages import (
     Snapshot,
     Withheld,
 )
+from waypost.acting import WakeAt
 from waypost.host.courier_logic import (
     Deferred,
     Idle,

@@ -5,8 +5,9 @@ from typing import cast
 
 import pytest
 
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref, Refused, Result, Withheld
+from waypost.acting import WakeAt
 from waypost.host import maildir
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule

@@ -5,9 +5,9 @@ from typing import cast
 import pytest
 
 from actors.describing import Description
-from actors.messages import DeploymentSpec, Start, StateChanged, Stop, WakeAt, Woken
+from actors.messages import DeploymentSpec, Start, StateChanged, Stop, Woken
 from substrate.messages import Ref
-from waypost.acting import ActorEnded, Asked, Reply, Tell
+from waypost.acting import ActorEnded, Asked, Reply, Tell, WakeAt
 from waypost.host.errors import AllDown, HostBroke
 from waypost.host.messages import (
     Begin,

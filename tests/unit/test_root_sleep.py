@@ -7,10 +7,10 @@ import pytest
 
 from actors.describing import Description
 from actors.draining import Depart, GiveWay
-from actors.messages import Start, StateChanged, WakeAt, Woken
+from actors.messages import Start, StateChanged, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from substrate.messages import Ref
-from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from waypost.acting import ActorEnded, Asked, Next, Reply, Tell, WakeAt
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
 from waypost.host.messages import (

@@ -25,17 +25,7 @@ from actors.logic.supervisor_states import (
     Starting,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import (
-    ChannelViolated,
-    ChildExited,
-    ChildReady,
-    Forward,
-    GenerationDown,
-    Launch,
-    Role,
-    WakeAt,
-    Woken,
-)
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, GenerationDown, Launch, Role, Woken
 from substrate.messages import (
     BeginGeneration,
     Done,
@@ -46,7 +36,7 @@ from substrate.messages import (
     ResetDeployment,
     Withheld,
 )
-from waypost.acting import Asked, Next, Reply
+from waypost.acting import Asked, Next, Reply, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.testing.supervision import (

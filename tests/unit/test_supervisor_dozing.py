@@ -13,9 +13,9 @@ from actors.logic.supervisor_effects import Dismiss, OpenRepository, Pass, TellC
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor_states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
 from actors.logic.supervisor_words import describe
-from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Stop, WakeAt, Woken
+from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Stop, Woken
 from substrate.messages import Done, Outcome, ReadRest, ReadRuns, ReadSealed, Refused, Rest, Withheld
-from waypost.acting import Asked, Halt, Next, Reply
+from waypost.acting import Asked, Halt, Next, Reply, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.testing.supervision import (

@@ -50,11 +50,10 @@ from actors.messages import (
     Role,
     Stop,
     Terminate,
-    WakeAt,
     Woken,
 )
 from substrate.messages import BeginGeneration, Done, HoldDeployment, Outcome, Refused, ResumeDeployment, Withheld
-from waypost.acting import Asked, Next, Reply
+from waypost.acting import Asked, Next, Reply, WakeAt
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now

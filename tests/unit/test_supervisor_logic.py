@@ -52,13 +52,12 @@ from actors.messages import (
     Role,
     Start,
     Terminate,
-    WakeAt,
     WatchRun,
     Woken,
 )
 from substrate.errors import TOO_MANY_FILES
 from substrate.messages import BeginGeneration, Done, Outcome, ReadRuns, Refused, Withheld
-from waypost.acting import Asked, Next, Reply, Tell
+from waypost.acting import Asked, Next, Reply, Tell, WakeAt
 from waypost.model.ids import Generation
 from waypost.testing.listener import Listener
 from waypost.testing.supervision import (

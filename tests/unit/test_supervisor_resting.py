@@ -21,7 +21,7 @@ from actors.logic.supervisor_states import (
     Shelving,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import Forward, GenerationDown, Role, WakeAt, Woken
+from actors.messages import Forward, GenerationDown, Role, Woken
 from substrate.messages import (
     Done,
     DrainDeployment,
@@ -32,7 +32,7 @@ from substrate.messages import (
     ResumeDeployment,
     Withheld,
 )
-from waypost.acting import Asked, Next, Reply
+from waypost.acting import Asked, Next, Reply, WakeAt
 from waypost.model.ids import Generation
 from waypost.testing.supervision import (
     BACKING_OFF,

@@ -22,7 +22,7 @@ from actors.logic.supervisor_states import (
     Shelving,
 )
 from actors.logic.supervisor_words import describe
-from actors.messages import ChildReady, Forward, GenerationDown, Role, Stop, WakeAt, Woken
+from actors.messages import ChildReady, Forward, GenerationDown, Role, Stop, Woken
 from substrate.messages import (
     Cancel,
     Done,
@@ -35,7 +35,7 @@ from substrate.messages import (
     ResumeDeployment,
     Withheld,
 )
-from waypost.acting import Asked, Reply
+from waypost.acting import Asked, Reply, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.run import Cancel as Cancelled
 from waypost.model.run import Driven

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from actors.messages import Forward, WakeAt
+from actors.messages import Forward
 from substrate.messages import MailDelivered, MailUndeliverable
 from waypost.host.courier_logic import Idle, Record, TakeOut, Tidings, Warn, advance
 from waypost.host.messages import Carry, OutboxStuck
@@ -47,7 +47,5 @@ class CourierActor(Shell):
                 log.warning(
                     "%s: outgoing mail %d can't leave, and is tried again and again: %s", self._deployment, ordinal, why
                 )
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:
                 super().perform(effect)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import (
     Committed,
     Done,
@@ -23,7 +23,7 @@ from substrate.messages import (
     Snapshot,
     Withheld,
 )
-from waypost.acting import Next, Ref
+from waypost.acting import Next, Ref, WakeAt
 from waypost.host.messages import Carried, CourierMessage, Serve
 from waypost.host.stuck import Stuck
 from waypost.model.ids import Deployment

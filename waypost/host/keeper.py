@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from actors.credentials import DeliverCredentials, DeliverSources
-from actors.messages import WakeAt
 from substrate.messages import Done, Outcome
 from waypost.host import providers
 from waypost.host.credential_errors import BadCredentials
@@ -55,8 +54,6 @@ class KeeperActor(Shell):
                 self._supply(effect)
             case Warn():
                 log.warning("%s", effect.text)
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:
                 super().perform(effect)
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.credentials import AssembleCredentials
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import Outcome
-from waypost.acting import Asked, Next, Reply
+from waypost.acting import Asked, Next, Reply, WakeAt
 from waypost.host.credentials_file import Credential
 from waypost.host.errors import NotNow
 from waypost.host.keeper_messages import (

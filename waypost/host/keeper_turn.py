@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from ipc.deliveries import DELIVERY, CredentialsUpdated, SourcesUpdated, handles_of, same
-from waypost.acting import Ref, Tell
+from waypost.acting import Ref, Tell, WakeAt
 from waypost.host.keeper_messages import Supply
 from waypost.host.keeper_states import Client, Earnest, Entry, Keeper, Kept, Stale, Unread
 from waypost.model.ids import Deployment

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from actors.messages import Forward, WakeAt
+from actors.messages import Forward
 from substrate.messages import Done, Outcome, Withheld
 from waypost.host import maildir, spool
 from waypost.host.datadir import DataDir
@@ -77,7 +77,7 @@ class MailBusActor(Shell):
         if since is not None and route is not None and isinstance(message.result, Done):
             self._observer.mark(Enqueued(route.name, now.mono - since))
 
-    def perform(self, effect: Any) -> None:  # noqa: C901 - one line per effect
+    def perform(self, effect: Any) -> None:
         """Hand over to a supervisor, or have the worker touch the disk."""
         match effect:
             case Hand():
@@ -101,8 +101,6 @@ class MailBusActor(Shell):
                 self._work().do(lambda: _set_aside(effect))
             case Complain():
                 log.warning("spool: %s", effect.fault)
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:
                 super().perform(effect)
 

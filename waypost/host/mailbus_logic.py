@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.draining import Depart
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Refused, Result, Withheld
-from waypost.acting import Asked, Next, Reply, Tell
+from waypost.acting import Asked, Next, Reply, Tell, WakeAt
 from waypost.host.answers import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
 from waypost.host.mailbus_states import (

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pykka
 
-from actors.messages import Forward, WakeAt
+from actors.messages import Forward
 from actors.watching import TURNS, Turned
 from waypost.acting import Clock, Ref
 from waypost.host.observer_logic import PAUSE, Count, State, advance
@@ -39,8 +39,6 @@ class ObserverActor(Shell):
         match effect:
             case Count():
                 tell(effect.supervisor, Forward(effect.what, self.actor_ref, effect.correlation))
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:
                 super().perform(effect)
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from actors.describing import Description
-from actors.messages import StateChanged, WakeAt
+from actors.messages import StateChanged
 from actors.watching import Asking, Turned
 from substrate.messages import Census, Done, Outcome, ReadCensus, Ref
 from waypost.acting import Asked as Question
-from waypost.acting import Next, Reply
+from waypost.acting import Next, Reply, WakeAt
 from waypost.host.histogram import NONE, Histogram, Recent
 from waypost.model.ids import Deployment
 from waypost.model.times import Now

@@ -14,9 +14,9 @@ from typing import assert_never
 from actors.describing import Description
 from actors.draining import Depart, GiveWay
 from actors.logic import supervisor_why
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
-from waypost.acting import Next, Reply, Tell
+from waypost.acting import Next, Reply, Tell, WakeAt
 from waypost.host import root_states as st
 from waypost.host import slots
 from waypost.host.clock import jump

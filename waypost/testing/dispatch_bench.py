@@ -16,7 +16,7 @@ from actors.logic.dispatch import advance
 from actors.logic.dispatch_card import Broken, Up, Waning
 from actors.logic.dispatch_state import Open, State, Unopened
 from actors.logic.dispatch_turn import Setup
-from actors.messages import GenerationDown, GenerationUp, Send, WakeAt
+from actors.messages import GenerationDown, GenerationUp, Send
 from ipc.messages import RunStart
 from substrate.messages import (
     Append,
@@ -27,7 +27,7 @@ from substrate.messages import (
     Start,
     WorkflowProcess,
 )
-from waypost.acting import Tell
+from waypost.acting import Tell, WakeAt
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.limits import Limits

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.credentials import AskAgain, AssembleCredentials, Assembled, NotAssembled
-from actors.messages import WakeAt, Woken
+from actors.messages import Woken
 from ipc.secret import Secret
 from substrate.messages import Done, Outcome, Result
-from waypost.acting import Asked, Reply, Tell
+from waypost.acting import Asked, Reply, Tell, WakeAt
 from waypost.host.credential_errors import BadCredentials
 from waypost.host.credentials_file import Configured, Credential, FromEnvironment, parse
 from waypost.host.keeper_logic import advance

@@ -9,7 +9,6 @@ import msgspec
 from actors.effects import Ask
 from actors.logic.scheduler import State, Unopened, advance
 from actors.logic.scheduler_ticks import Warn
-from actors.messages import WakeAt
 from substrate import layout
 from substrate.messages import (
     Append,
@@ -27,6 +26,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.ticking import decode
+from waypost.acting import WakeAt
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.code import deployed, tree_hash
