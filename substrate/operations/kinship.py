@@ -10,7 +10,7 @@ Promise: no commit shows the end of a run without these, so no host has to remem
 
 import logging
 from collections import deque
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 import msgspec
 from msgspec import UNSET
@@ -59,6 +59,9 @@ def _concerns(fact: Fact) -> bool:
     )
 
 
+_Terminal: TypeAlias = ev.RunCompleted | ev.RunFailed | ev.RunCancelled
+
+
 class _Consumed(NamedTuple):
     """A mail that is consumed here: its entry, where that lies, and the run that it begins, if it begins one."""
 
@@ -94,11 +97,9 @@ class _Family:
     def _changed(self, fact: Appended) -> None:
         run, state = fact.run, fact.state
         if isinstance(state, fold.Ended):
-            for call, child in state.children.items():
-                self._end(Spawner(run, call), child.child, f"its parent {run} has ended ({state.outcome})")
-            parent = state.started.parent
-            if parent and self._awaited(parent.run, parent.call, run):
-                self._tell(parent.run, self._outcome(parent, fact))
+            ending = next((each.event for each in fact.events if isinstance(each.event, ev.TERMINAL)), None)
+            if ending is not None:  # else it is the fate of its last mail
+                self._ended(fact, state, ending)
             return
         ledger = fold.ledger(self._view.known(run).run)
         for each in fact.events:
@@ -106,6 +107,13 @@ class _Family:
             if isinstance(event, ev.ChildCancelRequested) and ledger is not None and event.call in ledger.children:
                 let_go = ledger.children[event.call].child
                 self._end(Spawner(run, event.call), let_go, f"its parent {run} no longer awaits it")
+
+    def _ended(self, fact: Appended, state: fold.Ended, ending: _Terminal) -> None:
+        for call, child in state.children.items():
+            self._end(Spawner(fact.run, call), child.child, f"its parent {fact.run} has ended ({state.outcome})")
+        parent = state.started.parent
+        if parent and self._awaited(parent.run, parent.call, fact.run):
+            self._tell(parent.run, self._outcome(parent, fact, ending))
 
     # --- to the parent -----------------------------------------------------------------------------------------------
 
@@ -122,8 +130,7 @@ class _Family:
     def _tell(self, parent: RunId, event: ev.ChildCompleted) -> None:
         self._add(parent, (event,))
 
-    def _outcome(self, parent: ev.Parent, fact: Appended) -> ev.ChildCompleted:
-        ending = next(each.event for each in fact.events if isinstance(each.event, ev.TERMINAL))
+    def _outcome(self, parent: ev.Parent, fact: Appended, ending: _Terminal) -> ev.ChildCompleted:
         match ending:
             case ev.RunCompleted():
                 result = self._handed_on(fact.run, parent.run, ending.result)

@@ -12,8 +12,10 @@ from substrate.messages import (
     Cancel,
     Consumed,
     Interrupt,
+    MailDelivered,
     Pause,
     PutBlob,
+    QueueMail,
     Reject,
     RejectHeld,
     ReleaseHeld,
@@ -27,7 +29,7 @@ from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId, message_key
 from waypost.model.limits import Limits
 from waypost.model.run import Driven, Ended, Parked, Paused
-from waypost.testing.desk import ADDRESS, REPOSITORY, call
+from waypost.testing.desk import ADDRESS, BOSS, REPOSITORY, call
 from waypost.testing.families import FAILED, ONE, START, Family
 
 FIRST = call(1)
@@ -367,6 +369,19 @@ def test_a_parent_that_cannot_be_read_is_nobody_elses_fault(caplog: pytest.LogCa
     assert ended(family, child) == "completed"
     assert f"{run}, a child of" not in caplog.text
     assert f"{child}, a child of {run}, has ended" in caplog.text
+
+
+def test_the_fate_of_a_childs_last_mail_tells_nobody_a_second_time() -> None:
+    """It may follow the end, and by then the parent has the outcome, or has ended itself."""
+    family = Family()
+    run = family.root()
+    child = family.child(run, FIRST)
+    family.desk.must(QueueMail(by=family.by, run=child, call=FIRST, to=(BOSS,), subject="s", text="t"))
+    family.desk.append(child, ONE)
+    family.desk.must(MailDelivered(1))
+    assert len(family.outcomes(run)) == 1
+    assert list(family.desk.changes[-1].known) == [child]
+    family.check()
 
 
 # --- the rules --------------------------------------------------------------------------------------------------------
