@@ -260,8 +260,10 @@ def test_a_failed_child_says_which_run_it_was_and_what_it_raised() -> None:
     """What a message in a log needs; `waypost show RUN` has the rest."""
     failed = ChildFailed(run="run_7_0011223344556677", workflow="pay", outcome="failed", type="ValueError", reason="no")
     assert str(failed) == "child pay (run_7_0011223344556677) failed: ValueError: no"
-    ended = ChildFailed(run="run_7_0011223344556677", workflow="pay", outcome="cancelled")
-    assert str(ended) == "child pay (run_7_0011223344556677) was cancelled"
+    ended = ChildFailed(
+        run="run_7_0011223344556677", workflow="pay", outcome="cancelled", type="RunCancelled", reason="enough"
+    )
+    assert str(ended) == "child pay (run_7_0011223344556677) was cancelled: enough"
 
 
 def test_a_wrapped_function_is_taken_by_the_signature_that_it_claims() -> None:

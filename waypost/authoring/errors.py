@@ -45,13 +45,14 @@ class ChildFailed(AuthoringError):
     """A child run has ended without a result. It carries what was recorded: the same live and in replay.
 
     ``run``: the child's id; ``workflow``: the child's name, as it is declared; ``outcome``: ``failed`` or
-    ``cancelled``; ``type``, ``reason``: the name and the text of what it raised, empty where it raised nothing.
+    ``cancelled``; ``type``, ``reason``: the name and the text of what it raised; of one that was cancelled
+    ``RunCancelled``, and why.
     """
 
     def __init__(self, *, run: str, workflow: str, outcome: str, type: str = "", reason: str = "") -> None:  # noqa: A002 - as recorded
-        how = "failed" if outcome == "failed" else "was cancelled"
-        raised = ": ".join(filter(None, (type, reason)))
-        super().__init__(f"child {workflow} ({run}) {how}" + (f": {raised}" if raised else ""))
+        whose = f"child {workflow} ({run})"
+        said = (f"{whose} failed", type) if outcome == "failed" else (f"{whose} was cancelled",)
+        super().__init__(": ".join(filter(None, (*said, reason))))
         self.run = run
         self.workflow = workflow
         self.outcome = outcome
