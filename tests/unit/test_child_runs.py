@@ -265,8 +265,8 @@ def test_ends_that_come_together_are_answered_once() -> None:
     assert kinds(run)[-3:] == ["ChildCompleted", "ChildCompleted", "CodeRested"]
 
 
-def test_a_run_without_children_says_nothing_of_the_kind() -> None:
-    """Logs of workflows that have none are what they were."""
+def test_a_run_that_got_one_of_two_things_it_waits_for_rests_again() -> None:
+    """It may wait for the other one for weeks: meanwhile its deployment is to sleep, and no drain to wait for it."""
 
     async def main(mail: Mail) -> str:
         both = await asyncio.gather(receive(), receive())
@@ -275,7 +275,22 @@ def test_a_run_without_children_says_nothing_of_the_kind() -> None:
     run = begun(main)
     run.log.answer(REPLY)
     run.settle()
-    assert kinds(run)[-1] == "SignalReceived"
+    assert kinds(run)[-2:] == ["SignalReceived", "CodeRested"]
+    assert isinstance(run.log.state, Parked)
+
+
+def test_a_run_that_does_one_thing_after_the_other_says_nothing_of_the_kind() -> None:
+    """What it asks for next says how far it has come."""
+
+    async def main(mail: Mail) -> str:
+        first = await receive()
+        return f"{first.subject} {(await receive()).subject}"
+
+    run = begun(main)
+    run.log.answer(REPLY)
+    run.settle()
+    assert kinds(run)[-2:] == ["SignalReceived", "SignalAwaited"]
+    assert isinstance(run.log.state, Parked)
 
 
 def test_children_beside_steps_and_timers() -> None:

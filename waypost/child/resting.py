@@ -1,9 +1,10 @@
-"""Whether the log knows that the code has nothing to do: of a run that has had child runs, the code says so itself.
+"""Whether the log knows that the code has nothing to do; where it can't, the code says so itself.
 
 A log says how much of it the code has acted on (``seen``) where the code asks for something that takes time, and from
-that follows whether a run is parked (``waypost.model.run``). One that awaits twenty child runs asks for nothing when
-the first of them has ended, and would count as driven until the last one has: never dormant, waited for by a drain,
-blamed for an exit. So it says CodeRested then, once for all that came together. A log without child runs has none.
+that follows whether a run is parked (``waypost.model.run``). One that awaits two decisions, or twenty child runs, asks
+for nothing when the first of them is there, and would count as driven until the last one is: never dormant, waited for
+by a drain, blamed for an exit. So it says CodeRested then, once for all that came together. Code that does one thing
+after the other always asks for the next, or ends: its log has none.
 """
 
 from waypost.model import events as ev
@@ -26,7 +27,6 @@ class Resting:
     """Of one run, from the events that its code was given."""
 
     def __init__(self) -> None:
-        self._parent = False
         self._driven = 0
         """Seq of the newest event that gives the code something to do."""
         self._said = 0
@@ -38,7 +38,6 @@ class Resting:
         """One more event of the log."""
         if isinstance(event, _SEEING):
             self._said = max(self._said, event.seen)
-            self._parent = self._parent or isinstance(event, ev.ChildSpawned)
         elif isinstance(event, _DRIVING) or (isinstance(event, ev.StepFailed) and event.final):
             self._driven = event.seq
         elif isinstance(event, ev.ChildCancelRequested):
@@ -52,7 +51,7 @@ class Resting:
 
     def unsaid(self) -> bool:
         """Whether the code, now that it rests, should say so."""
-        return self._parent and self._driven > self._said
+        return self._driven > self._said
 
     def say(self, seq: int) -> ev.CodeRested:
         """It has acted on everything up to ``seq``."""

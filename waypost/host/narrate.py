@@ -66,7 +66,7 @@ class Narrator:
                     f"its process ended unexpectedly, time {event.attempt} without progress: {printable(event.reason)}"
                 )
             case ev.CodeRested():
-                return "its code has nothing else to do meanwhile"
+                return "its code waits for what else it has asked for"
             case ev.RunStarted() | ev.RunResumed() | ev.RunPaused() | ev.RunUnpaused() | ev.CancelRequested():
                 return _run(event)
             case _:
