@@ -6,9 +6,10 @@ Nothing inside an envelope is decoded before its tag has been verified (design Â
 """
 
 import hmac
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TypeVar
+from typing import Generic, TypeVar, assert_never
 
 import msgspec
 
@@ -20,6 +21,7 @@ from ipc.errors import (
     ChannelEnded,
     FrameTooLarge,
     Malformed,
+    PeerError,
     WrongChannel,
     WrongDirection,
     WrongSequence,
@@ -28,6 +30,7 @@ from ipc.errors import (
 from ipc.frames import encode_frame
 
 MessageT = TypeVar("MessageT")
+T = TypeVar("T")
 
 VERSION = 1
 CHANNEL_ID = 16
@@ -80,10 +83,81 @@ class Bounds(msgspec.Struct, frozen=True):
     nesting: int
 
 
+class Open(msgspec.Struct, frozen=True):
+    """The state of a lane that goes on; ``seq``: of the last frame, 0 before the first."""
+
+    seq: int
+
+
 class Ended(msgspec.Struct, frozen=True):
-    """The state of a channel after its end; ``reason`` is a violation's code, or what closed it."""
+    """The state of a lane after its end; ``reason`` is a violation's code, or what closed it."""
 
     reason: str
+
+
+class Sender:
+    """One end's outgoing half: turns messages into frames, numbered in the order of the calls. ``tag`` signs them."""
+
+    def __init__(self, lane: Lane, tag: Callable[[bytes], bytes], bounds: Bounds) -> None:
+        self._lane, self._tag, self._bounds = lane, tag, bounds
+        self._seq = 0
+
+    def seal(self, payload: object) -> bytes:
+        """Make the next frame, length included. A refused payload uses up no number.
+
+        Raises FrameTooLarge, NotEncodable, ChannelEnded; SecretWiped.
+        """
+        frame = seal(self._lane, self._seq + 1, payload, tag=self._tag, bounds=self._bounds)
+        self._seq += 1
+        return frame
+
+
+class Receiver(ABC, Generic[MessageT]):
+    """One end's incoming half: turns frame bodies into verified messages; after one violation it gives nothing more.
+
+    ``parse`` makes a message of a plain payload (`ipc.parse`). A subclass says by what a frame is verified.
+    """
+
+    def __init__(self, lane: Lane, *, parse: Callable[[object], MessageT], bounds: Bounds, tag_size: int) -> None:
+        self._lane, self._parse, self._bounds, self._tag_size = lane, parse, bounds, tag_size
+        self._state: Open | Ended = Open(0)
+
+    def open(self, body: bytes) -> MessageT:
+        """Check a frame's body and give its message. Raises a PeerError, after that ChannelEnded."""
+        return self._checked(lambda seq: self._message(seq, body), taken=1)
+
+    def begun(self, size: int, beginning: bytes) -> None:
+        """Check the beginning of a body that isn't whole yet. Raises Malformed, after that ChannelEnded."""
+        self._checked(lambda seq: check_begun(self._lane, seq, size, beginning, tag_size=self._tag_size), taken=0)
+
+    def _checked(self, check: Callable[[int], T], *, taken: int) -> T:
+        match self._state:
+            case Open(seq):
+                pass
+            case Ended(reason):
+                raise ChannelEnded(self._lane.label, reason)
+            case _:
+                assert_never(self._state)
+        try:
+            found = check(seq + 1)
+        except PeerError as failure:
+            self._state = Ended(failure.code)
+            raise
+        self._state = Open(seq + taken)
+        return found
+
+    def _message(self, seq: int, body: bytes) -> MessageT:
+        verify = self._verifier(seq, body)
+        payload = unseal(self._lane, seq, body, verify=verify, tag_size=self._tag_size, bounds=self._bounds)
+        try:
+            return self._parse(payload)
+        except msgspec.ValidationError as failure:
+            raise BadMessage(self._lane.label, seq, str(failure)) from None
+
+    @abstractmethod
+    def _verifier(self, seq: int, body: bytes) -> Callable[[bytes, bytes], bool]:
+        """What the tag of this frame must satisfy: it is given what is authenticated, and the tag."""
+        ...
 
 
 def seal(lane: Lane, seq: int, payload: object, *, tag: Callable[[bytes], bytes], bounds: Bounds) -> bytes:
@@ -159,19 +233,6 @@ def fields(lane: Lane, seq: int, envelope: bytes, *, bounds: Bounds) -> list[obj
     if not isinstance(decoded, list) or len(decoded) != _FIELDS:
         raise Malformed(lane.label, seq, f"an envelope is an array of {_FIELDS}")
     return decoded
-
-
-def parsed(lane: Lane, seq: int, payload: object, parse: Callable[[object], MessageT]) -> MessageT:
-    """Turn an authentic payload into a message. Raises BadMessage when it is none of this lane's."""
-    try:
-        return parse(payload)
-    except msgspec.ValidationError as failure:
-        raise BadMessage(lane.label, seq, str(failure)) from None
-
-
-def ended(lane: Lane, end: Ended) -> ChannelEnded:
-    """The error for using a lane after its end."""
-    return ChannelEnded(lane.label, end.reason)
 
 
 def _joined(envelope: bytes, tag: bytes) -> bytes:
