@@ -12,7 +12,7 @@ from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
 from waypost.host.describe import Described
 from waypost.host.errors import NotNow
-from waypost.host.messages import Begin, BusStarted, DeploymentStarted, End, Installed, Redeploy, Routes
+from waypost.host.messages import Begin, BusStarted, DeploymentStarted, Deposit, End, Installed, Redeploy, Routes
 from waypost.host.root_logic import advance
 from waypost.host.root_states import (
     Awaiting,
@@ -30,6 +30,7 @@ from waypost.host.root_states import (
     Setup,
     StartDeployment,
     State,
+    Store,
 )
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
@@ -225,3 +226,17 @@ def test_late_news_of_an_installation_changes_nothing() -> None:
     before = root.state
     assert root.tell(Installed(NAME, None)) == ()
     assert root.state == before
+
+
+def test_the_code_of_one_that_isnt_run_here_is_stored_in_the_roots_own_turn() -> None:
+    """So its repository has one writer, whoever else asks meanwhile; what became of it is the answer."""
+    root, other = Root(), replace(NEW, spec=replace(NEW.spec, name=Deployment("left")))
+    assert root.tell(Asked(9, Deposit(other))) == (Store(other, 9),)
+    assert root.tell(Asked(9, Deposit(other))) == (Store(other, 9),), "nothing is remembered of it"
+    (told,) = root.tell(Asked(9, Deposit(NEW)))
+    assert isinstance(told, Reply)
+    assert isinstance(told.value, NotNow)
+    root.tell(Asked(1, End()))
+    (told,) = root.tell(Asked(9, Deposit(other)))
+    assert isinstance(told, Reply)
+    assert isinstance(told.value, NotNow)

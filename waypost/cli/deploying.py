@@ -30,6 +30,8 @@ def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool =
     try:
         done = Client(DataDir(where).socket, _PATIENCE).post(CodeDeployed, "deploy", body=body)
         after = "its host runs it from now on" if done.new else "its host runs it already"
+        if done.later:
+            after = "its host left it out: end that host (Ctrl-C) and start it again, by `waypost run`, and it runs it"
     except NoHost:
         done = _without_host(Path(place), where)
         after = f"next: `waypost run --data {where}` runs what is deployed there"

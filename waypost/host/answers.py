@@ -330,11 +330,15 @@ class DeploymentRecycling(Answer, frozen=True, kw_only=True):
 
 
 class CodeDeployed(Answer, frozen=True, kw_only=True):
-    """What a deployment runs from now on; ``new``: it didn't before. ``size`` in bytes."""
+    """What a deployment runs from now on; ``new``: it didn't before. ``size`` in bytes.
+
+    ``later``: only from the next start of a host on, as the one that runs here left it out.
+    """
 
     deployment: str
     tree: str
     new: bool
+    later: bool = False
     files: tuple[str, ...]
     size: int
 

@@ -179,7 +179,9 @@ class Host:
                 limits=config.limits,
                 verify=lambda: offline.check(data, key.public, isolation=str(config.isolation)),
                 status=lambda: status,
-                deploy=Redeployer(root, partial(_look, config, data), config.limits.drain_stop).deploy,
+                deploy=Redeployer(
+                    root, partial(_look, config, data), config.limits.drain_stop, [one.name for one in config.left_out]
+                ).deploy,
                 audience=audience,
                 sinks=sinks,
                 more=(

@@ -329,10 +329,10 @@ class NotHosted(HostError):
 
     code = "not-hosted"
 
-    def __init__(self, deployment: str) -> None:
+    def __init__(self, deployment: str, *, first: str = "stop it") -> None:
         super().__init__(
             f"the host that runs here doesn't run {deployment}",
-            hint="stop it and start it without a file: `waypost run` runs all that is deployed",
+            hint=f"{first} and start it without a file: `waypost run` runs all that is deployed",
         )
         self.deployment = deployment
 

@@ -222,6 +222,16 @@ class Redeploy:
 
 
 @dataclass(frozen=True, slots=True)
+class Deposit:
+    """Asked: deploy this, of a deployment that this host doesn't run: the next one will. Whether it was another code.
+
+    Raises as ``Redeploy``.
+    """
+
+    one: Described
+
+
+@dataclass(frozen=True, slots=True)
 class Installed:
     """The code is in the repository, or why it isn't."""
 

@@ -91,6 +91,8 @@ class HostActor(Shell):
                 self._start_deployment(effect)
             case st.Install():
                 self.actor_ref.tell(Installed(effect.one.spec.name, self._install(effect.one)))
+            case st.Store():
+                self._reply(effect.asker, self._stored(effect.one))
             case st.Dismiss():
                 effect.ref.stop(block=False)
             case st.Introduce():
@@ -156,7 +158,25 @@ class HostActor(Shell):
     def _install(self, one: Described) -> WaypostError | None:
         """Nobody has the repository open: this is a disk write of the root's own."""
         ports = self._house.ports
-        means = Means(
+        try:
+            hosted = materialised(ports.data, one)
+            self._house.isolation.let_in(ports.data.code / one.record.tree, ports.data.code, ports.data.path)
+            deploy(self._means(), one)
+        except WaypostError as failure:
+            return failure
+        self._code[one.spec.name] = hosted
+        return None
+
+    def _stored(self, one: Described) -> bool | WaypostError:
+        """The same, of one that isn't run here: it is put into a folder by the host that runs it."""
+        try:
+            return deploy(self._means(), one)
+        except WaypostError as failure:
+            return failure
+
+    def _means(self) -> Means:
+        ports = self._house.ports
+        return Means(
             data=ports.data,
             key=ports.key,
             mail_key=ports.mail_key,
@@ -164,14 +184,6 @@ class HostActor(Shell):
             now=self._clock.now(),
             limits=ports.limits,
         )
-        try:
-            hosted = materialised(ports.data, one)
-            self._house.isolation.let_in(ports.data.code / one.record.tree, ports.data.code, ports.data.path)
-            deploy(means, one)
-        except WaypostError as failure:
-            return failure
-        self._code[one.spec.name] = hosted
-        return None
 
     def _crew(self, name: Deployment) -> HostCrew:
         house, code = self._house, self._code[name]

@@ -20,6 +20,7 @@ from waypost.host.messages import (
     BusStarted,
     Deployments,
     DeploymentStarted,
+    Deposit,
     End,
     Installed,
     OutboxStuck,
@@ -69,7 +70,7 @@ def advance(  # noqa: C901, PLR0911 - one return per state
         case Asked(token, Deployments()):
             members = () if isinstance(state, st.Idle) else tuple(map(deployed, state.members.values()))
             return Next(state, (Reply(token, members),))
-        case Asked(token, Redeploy() as wish) if isinstance(state, st.Opening | st.Running | st.Stopping):
+        case Asked(token, Redeploy() | Deposit() as wish) if isinstance(state, st.Opening | st.Running | st.Stopping):
             return redeploy(state, token, wish, setup.limits)
         case Asked(token, Awaken(name)) if isinstance(state, st.Opening | st.Running):
             following = roused(state, name, token)

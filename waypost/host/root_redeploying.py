@@ -13,16 +13,18 @@ from waypost.acting import Next, Reply, Tell
 from waypost.host import root_states as st
 from waypost.host import root_why
 from waypost.host.errors import NotNow
-from waypost.host.messages import Installed, Redeploy
+from waypost.host.messages import Deposit, Installed, Redeploy
 from waypost.host.root_routes import routes
 from waypost.host.slots import entered
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 
 
-def redeploy(state: st.State, asker: int, wanted: Redeploy, limits: Limits) -> Next[st.State]:
+def redeploy(state: st.State, asker: int, wanted: Redeploy | Deposit, limits: Limits) -> Next[st.State]:
     """Begin: its runs have as long to come to rest as when the host stops."""
     name = wanted.one.spec.name
+    if isinstance(wanted, Deposit):
+        return _deposited(state, asker, wanted)
     member = state.members.get(name) if isinstance(state, st.Opening | st.Running) else None
     if isinstance(state, st.Opening | st.Running) and isinstance(member, st.Dormant):
         return _asleep(state, member, asker, wanted)
@@ -39,6 +41,14 @@ def redeploy(state: st.State, asker: int, wanted: Redeploy, limits: Limits) -> N
     )
     after = replace(state, members={**state.members, name: leaving})
     return Next(after, (Tell(member.supervisor, Stop(limits.drain_stop)),))
+
+
+def _deposited(state: st.State, asker: int, wanted: Deposit) -> Next[st.State]:
+    """Nobody in this host has the repository open, and nobody else may: it is written in the root's own turn."""
+    name = wanted.one.spec.name
+    if not isinstance(state, st.Opening | st.Running) or name in state.members:
+        return Next(state, (Reply(asker, NotNow("the host is stopping, or runs it by now")),))
+    return Next(state, (st.Store(wanted.one, asker),))
 
 
 def _busy(name: Deployment, member: st.Member | None) -> str:

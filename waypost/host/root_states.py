@@ -81,6 +81,14 @@ class Vacate:
 
 
 @dataclass(frozen=True, slots=True)
+class Store:
+    """Put the code of a deployment that isn't run here into its repository, and answer whoever asked."""
+
+    one: Described
+    asker: int
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Note for the next start of a host that this deployment sleeps."""
 
