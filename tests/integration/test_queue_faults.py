@@ -130,7 +130,7 @@ def sound(path: Path) -> None:
     assert verify(path, KEY.public).faults == ()
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.torture)])
 def test_every_move_of_a_mail_on_hold_survives_death_at_any_point(tmp_path: Path, stride: int) -> None:
     """What was acknowledged is there, each mail in one place; what wasn't is there whole or not at all."""
     whole = tmp_path / "whole.git"
@@ -191,7 +191,7 @@ def test_old_buckets_go_by_themselves_a_days_at_a_start_and_a_days_in_24_hours(t
     sound(path)
 
 
-@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.torture)])
 def test_a_bucket_is_dropped_whole_or_not_at_all_wherever_death_strikes(tmp_path: Path, stride: int) -> None:
     """The watermark says so in one commit; what files it leaves, the next start clears away."""
     made = tmp_path / "made.git"

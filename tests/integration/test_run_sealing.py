@@ -244,19 +244,19 @@ def points(template: Path, folder: Path) -> tuple[int, int]:
     return opened, disk.points
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.torture) for part in (1, 2, 3))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.torture) for part in range(1, 8))])
 def test_a_death_at_any_point_leaves_each_run_whole_and_is_made_up_for(
     template: Path, tmp_path: Path, part: int
 ) -> None:
-    """Every point of the whole story, in four parts; every second one dies half-way through its write."""
+    """Every point of the whole story, in eight parts; every second one dies half-way through its write."""
     _, total = points(template, tmp_path)
     assert total > 60
-    for at in range(1 + part, total + 1, 4):
+    for at in range(1 + part, total + 1, 8):
         path = tmp_path / "r.git"
         shutil.copytree(template, path)
         acknowledged: dict[RunId, int] = {}
         with pytest.raises(Died):
-            play(path, DyingDisk(at, half=at % 8 < 4), acknowledged)
+            play(path, DyingDisk(at, half=at % 16 < 8), acknowledged)
         check(path, acknowledged)
         shutil.rmtree(path)
 

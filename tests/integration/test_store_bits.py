@@ -108,7 +108,7 @@ def test_a_flipped_bit_is_never_guessed_at(
     repositories: dict[int, Path], tmp_path: Path, count: int, number: int
 ) -> None:
     """Every flush but the last is known to have been acknowledged; the last may count as torn, and never as other."""
-    flip(repositories[count], tmp_path, number, bits(random.Random(count * 10 + number), 20), last=number == 9)
+    flip(repositories[count], tmp_path, number, bits(random.Random(count * 10 + number), 8), last=number == 9)
 
 
 @pytest.mark.soak

@@ -72,10 +72,10 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]
 
 
 def test_a_death_at_any_point_loses_nothing(template: tuple[Path, int, int], tmp_path: Path) -> None:
-    """From the first allocation to the last unlink of the stop, at every other point; half of them die half-way."""
+    """From the first allocation to the last unlink of the stop, at every fourth point; half of them die half-way."""
     source, _, total = template
     assert total > 60
-    die_at(source, tmp_path, range(1, total + 1, 2))
+    die_at(source, tmp_path, range(1, total + 1, 4))
 
 
 @pytest.mark.torture
@@ -92,7 +92,7 @@ def die_at(source: Path, folder: Path, points: range) -> None:
         shutil.copytree(source, repository)
         acknowledged: list[int] = []
         with pytest.raises(Died):
-            script(Store.open(repository, key=KEY, disk=DyingDisk(at, half=at % 4 < 2), limits=LIMITS), acknowledged)
+            script(Store.open(repository, key=KEY, disk=DyingDisk(at, half=at % 8 < 4), limits=LIMITS), acknowledged)
         check(repository, acknowledged)
         shutil.rmtree(repository)
 
@@ -139,7 +139,7 @@ def test_an_error_at_any_point_breaks_the_store_and_loses_nothing(
     template: tuple[Path, int, int], tmp_path: Path, error: int
 ) -> None:
     """A failed write is never retried on the same file: the store refuses everything, and can be opened again."""
-    fail_at_points(template, tmp_path, error, 5)
+    fail_at_points(template, tmp_path, error, 8)
 
 
 @pytest.mark.torture

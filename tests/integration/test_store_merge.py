@@ -205,13 +205,13 @@ def _expected(template: Path, folder: Path) -> dict[str, bytes]:
 
 
 def test_a_death_in_a_merge_loses_nothing(template: Path, tmp_path: Path) -> None:
-    """Killed at every eighth point, at each one in the long run; half of them with the write half done."""
-    die_in_merges(template, tmp_path, 8, ())
+    """Killed at every thirteenth point, at each one in the long run; half of them with the write half done."""
+    die_in_merges(template, tmp_path, 13, ())
 
 
 def test_a_second_death_in_the_recovery_of_a_merge_loses_nothing(template: Path, tmp_path: Path) -> None:
     """The next start finishes what was begun, and may be killed as well."""
-    die_in_merges(template, tmp_path, 13, (2, 5, 8, 11))
+    die_in_merges(template, tmp_path, 19, (2, 5, 8, 11))
 
 
 @pytest.mark.torture
@@ -228,7 +228,7 @@ def test_no_death_at_all_in_a_merge_or_its_recovery_loses_anything(template: Pat
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_an_error_in_a_merge_harms_nobody(template: Path, tmp_path: Path, error: int) -> None:
     """The merge is given up, the store writes on, and the next start merges again."""
-    fail_in_merges(template, tmp_path, error, 11)
+    fail_in_merges(template, tmp_path, error, 19)
 
 
 @pytest.mark.torture

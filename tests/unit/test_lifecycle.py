@@ -28,10 +28,9 @@ def test_mail_is_taken_in_every_state_that_can_run_again_and_withheld_in_the_oth
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda s: type(s).__name__)
-@pytest.mark.parametrize("label", [label for label in PUBLIC if label not in {"Start", "Stop"}])
-def test_nobody_is_left_without_an_answer(state: Any, label: str) -> None:
+def test_nobody_is_left_without_an_answer(state: Any) -> None:
     """It is done, kept for later, or said why not; what is kept or passed on is answered when that is."""
-    assert outcome(state, PUBLIC[label])
+    assert [label for label in PUBLIC.keys() - {"Start", "Stop"} if not outcome(state, PUBLIC[label])] == []
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if _over(state)], ids=lambda s: type(s).__name__)
