@@ -203,7 +203,7 @@ def _opening(setup: Setup, state: st.Opening, message: News, now: Now) -> Next[s
 
 def _short(setup: Setup, state: st.Opening, why: str, lacks: st.Lack, now: Now) -> Next[st.State]:
     """It opens by itself once there is what it lacks: space (storage §2) as well, where it was open before."""
-    books = replace(state.books, last=state.books.last + 1)
+    books = state.books.numbered()
     withheld = withhold(forwards(state.early), why)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
     return Next(st.Opening(books, books.last, reason=why, lacks=lacks), (*withheld, wake))
@@ -221,7 +221,7 @@ def _opened(state: st.Opening, snapshot: Snapshot) -> Next[st.State]:
     effects: list[Effect] = [*hired, *(Enlist(role) for role in rest), *outsiders, AttendAll()]
     lifted = reset = None
     for early in state.early:
-        books = replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: early.asker})
+        books = books.asked_by(early.asker)
         effects.append(Pass(books.last, early.what))
         lifted = books.last if isinstance(early.what, ResumeDeployment) else lifted
         reset = books.last if isinstance(early.what, ResetDeployment) else reset

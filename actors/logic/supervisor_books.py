@@ -4,7 +4,7 @@ Records only; the states are in ``supervisor_states``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from actors.credentials import Barred
@@ -93,6 +93,14 @@ class Books:
     """Why its disk takes no new mail, in words; empty as a rule."""
     barred: Barred | None = None
     """Why no run is given to the child that is there, or begins there but to fail; None as a rule."""
+
+    def numbered(self) -> "Books":
+        """The same with one more number given out, ``last``: a correlation, or a wake-up's token."""
+        return replace(self, last=self.last + 1)
+
+    def asked_by(self, asker: Asker) -> "Books":
+        """The same with somebody's question to the repository under way, whose correlation is ``last``."""
+        return replace(self, last=self.last + 1, asked={**self.asked, self.last + 1: asker})
 
 
 @dataclass(frozen=True, slots=True)

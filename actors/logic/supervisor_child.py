@@ -50,7 +50,7 @@ def raise_child(books: Books) -> Next[st.State]:
     The first one of a crew finds the claims of one that has ended over them, every other one only those that outlived
     a child: these are no mail's fault.
     """
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     return Next(st.Raising(books, books.last), (_begin(books),))
 
 
@@ -161,7 +161,7 @@ def latching(setup: Setup, state: st.Latching, message: Internal, now: Now) -> N
         case Outcome(state.latched, Done()):
             return _latch(setup, state.books, state.detail)
         case Outcome(state.latched, Refused() | Withheld()):
-            books = replace(state.books, last=state.books.last + 1)
+            books = state.books.numbered()
             wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
             return Next(st.Latching(books, books.last, state.detail), (wake,))
         case Woken(state.latched):
@@ -192,14 +192,14 @@ def _charged(setup: Setup, state: st.Counting, counted: ExitCounted, now: Now) -
         return _latch(setup, books, f"{often}, the last one: {state.reason}")
     exited = books.launched + state.life
     following, wake = _back_off(setup, books, state.reason, now, since=exited)
-    books = replace(following.books, last=following.books.last + 1)
+    books = following.books.numbered()
     begun = replace(following, books=books, raised=books.last)
     early, launch = _early(begun, pause(books.crashes, setup.limits), exited)
     return Next(early, (wake, _begin(books), *launch))
 
 
 def _latch(setup: Setup, books: Books, detail: str) -> Next[st.State]:
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     latch = LatchDeployment(detail=detail, fail=setup.spec.on_crash_loop == "fail")
     return Next(st.Latching(books, books.last, detail), (Pass(books.last, latch),))
 
@@ -212,7 +212,7 @@ def _early(state: st.BackingOff, pause_: float, exited: float) -> tuple[st.Backi
     head = min(state.books.readied, pause_ / 2)
     if not head:
         return state, ()
-    books = replace(state.books, last=state.books.last + 1)
+    books = state.books.numbered()
     wake = WakeAt(Woken(books.last), mono=exited + pause_ - head)
     return replace(state, books=books, launch=books.last), (wake,)
 
@@ -226,7 +226,7 @@ def _begin(books: Books) -> Pass:
 
 
 def _launch(setup: Setup, books: Books, generation: Generation, now: Now) -> tuple[st.Starting, tuple[Effect, ...]]:
-    books = replace(books, last=books.last + 1, raised=books.incarnation, generation=generation, launched=now.mono)
+    books = replace(books.numbered(), raised=books.incarnation, generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
     return st.Starting(books, books.last), (Hire(Role.CHILD, generation), TellChild(Launch()), wake)
 
@@ -252,6 +252,6 @@ def _not_raised(setup: Setup, books: Books, why: str, now: Now) -> Next[st.State
 def _back_off(setup: Setup, books: Books, reason: str, now: Now, *, since: float) -> tuple[st.BackingOff, WakeAt]:
     """Pause, from ``since`` on (monotonic seconds): what is written meanwhile makes it no longer."""
     over = max(now.mono, since + pause(books.crashes, setup.limits))
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     state = st.BackingOff(books, books.last, now.wall + round((over - now.mono) * 1000), reason)
     return state, WakeAt(Woken(books.last), mono=over)

@@ -78,7 +78,7 @@ def dozing(
         case Rested(of, None) if of == generation:
             return Next(Running(state.books, state.pid, state.since))
         case Rested(of, int() as position) if of == generation:
-            books = replace(state.books, last=state.books.last + 1)
+            books = state.books.numbered()
             gone = TellDispatch(GenerationDown(generation, unexpected=False))
             end = TellChild(Terminate("there is nothing to do: the deployment goes to sleep"))
             return Next(LettingGo(books, position), (gone, Pass(books.last, ReadSealed()), end))
@@ -124,11 +124,11 @@ def _soon(setup: Setup, deadline: int | None, now: Now) -> bool:
 
 
 def _look(state: Running) -> Next[State]:
-    books = replace(state.books, last=state.books.last + 1)
+    books = state.books.numbered()
     return Next(replace(state, books=books, look=books.last), (Pass(books.last, ReadRest()),))
 
 
 def _later(state: Running, mono: float) -> Next[State]:
-    books = replace(state.books, last=state.books.last + 1)
+    books = state.books.numbered()
     wake: tuple[Effect, ...] = (WakeAt(Woken(books.last), mono=mono),)
     return Next(replace(state, books=books, look=books.last), wake)

@@ -91,7 +91,7 @@ def shelving(setup: Setup, state: st.Shelving, message: Internal, now: Now) -> N
         case Outcome(state.shelved, Refused("not-draining", why)):
             then = st.Again(why)
         case Outcome(state.shelved, Refused() | Withheld()):
-            books = replace(state.books, last=state.books.last + 1)
+            books = state.books.numbered()
             wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.backoff_first)
             return Next(replace(state, books=books, shelved=books.last), (wake,))
         case Woken(state.shelved):
@@ -105,7 +105,7 @@ def shelving(setup: Setup, state: st.Shelving, message: Internal, now: Now) -> N
 
 def shelve(books: Books, crew: tuple[Role, ...], before: tuple[Effect, ...] = ()) -> Next[st.State]:
     """Have it recorded that the deployment is held."""
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     return Next(st.Shelving(books, books.last, crew), (*before, Pass(books.last, HoldDeployment())))
 
 

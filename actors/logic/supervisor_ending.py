@@ -35,7 +35,7 @@ _DISK_FAULTS = 2
 
 def opening(books: Books, early: tuple[Early, ...]) -> Next[st.State]:
     """Begin, or begin anew: a substrate, which opens its repository."""
-    books = replace(books, last=books.last + 1, incarnation=books.incarnation + 1, scarce="", barred=None)
+    books = replace(books.numbered(), incarnation=books.incarnation + 1, scarce="", barred=None)
     return Next(
         st.Opening(books, books.last, early), (Hire(Role.SUBSTRATE, books.incarnation), OpenRepository(books.last))
     )
@@ -91,13 +91,13 @@ def wind(
 ) -> Next[st.State]:
     """Have the first of ``left`` end; when none is left, go where ``then`` says."""
     if left == (Role.SUBSTRATE,) and isinstance(then, Audit):
-        books = replace(books, last=books.last + 1)
+        books = books.numbered()
         auditing = Auditing(books, then.position, books.last, then.early)
         return Next(auditing, (*before, Pass(books.last, ReadRest())))
     if not left:
         following = _afterwards(books, then)
         return Next(following.state, (*before, *following.effects))
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.stop_deadline)
     ask = TellChild(Terminate(_farewell(then))) if left[0] is Role.CHILD else Dismiss(left[0])
     return Next(st.Ending(books, left, then, books.last), (*before, ask, wake))

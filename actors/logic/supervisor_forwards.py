@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.logic import supervisor_states as st
-from actors.logic.supervisor_books import Asker, Books, Early, Setup
+from actors.logic.supervisor_books import Books, Early, Setup
 from actors.logic.supervisor_child import raise_child
 from actors.logic.supervisor_crashes import NONE
 from actors.logic.supervisor_effects import Pass
@@ -49,22 +49,18 @@ def forwarded(  # noqa: C901, PLR0911, PLR0912 - one return per kind of state
         case st.Ending() | st.Stopped() | st.Down():
             return Next(state, withhold((forward.asker,), _why_not(state)))
         case st.Held(why=why) if isinstance(forward.what, ResumeDeployment):
-            books = _asked_by(state.books, forward.asker)
+            books = state.books.asked_by(forward.asker)
             return Next(st.Lifting(books, why, books.last), (Pass(books.last, forward.what),))
         case st.CrashLooping(latch=latch) if isinstance(forward.what, ResetDeployment):
-            books = _asked_by(state.books, forward.asker)
+            books = state.books.asked_by(forward.asker)
             return Next(st.Resetting(books, latch, books.last), (Pass(books.last, forward.what),))
         case st.Latching() if isinstance(forward.what, ResetDeployment):
             return Next(state, withhold((forward.asker,), "it is being latched at this very moment; try again"))
         case _ if isinstance(state, st.Open | Dozing | LettingGo):
-            books = _asked_by(state.books, forward.asker)
+            books = state.books.asked_by(forward.asker)
             return Next(replace(state, books=books), (Pass(books.last, forward.what),))
         case _:
             assert_never(state)
-
-
-def _asked_by(books: Books, asker: Asker) -> Books:
-    return replace(books, last=books.last + 1, asked={**books.asked, books.last + 1: asker})
 
 
 def _why_not(state: st.Ending | st.Stopped | st.Down) -> str:

@@ -23,7 +23,7 @@ from waypost.model.times import Now
 
 def supersede(books: Books, goal: Renewing, before: tuple[Effect, ...]) -> Next[st.State]:
     """Begin the next generation beside the child of this one, of which nothing more is taken."""
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     return Next(st.Superseding(books, goal, books.last), (*before, Pass(books.last, BeginGeneration(blame=False))))
 
 
@@ -85,7 +85,7 @@ def watched(setup: Setup, state: st.State, now: Now) -> Next[st.State]:
         return Next(state)
     ages = (age for age in (limits.recycle_age, limits.recycle_grants) if age)
     due = (state.since + age - now.mono for age in ages if state.since + age > now.mono)
-    books = replace(state.books, last=state.books.last + 1)
+    books = state.books.numbered()
     wake = WakeAt(Woken(books.last), mono=now.mono + min((limits.recycle_look, *due)))
     return Next(replace(state, books=books, tick=books.last), (wake,))
 
@@ -115,7 +115,7 @@ def too_heavy(setup: Setup, weighed: ChildWeighed) -> str:
 
 
 def _launch(setup: Setup, books: Books, goal: Renewing, generation: Generation, now: Now) -> Next[st.State]:
-    books = replace(books, last=books.last + 1, generation=generation, launched=now.mono)
+    books = replace(books.numbered(), generation=generation, launched=now.mono)
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.ready_deadline)
     return Next(st.Succeeding(books, goal, books.last), (Hire(Role.CHILD, generation), TellChild(Launch()), wake))
 

@@ -44,12 +44,12 @@ def retiring(setup: Setup, state: st.Retiring, message: Internal, now: Now) -> N
 
 
 def _look(books: Books, state: st.Retiring) -> Next[st.State]:
-    books = replace(books, last=books.last + 1)
+    books = books.numbered()
     return Next(replace(state, books=books, asked=books.last), (Pass(books.last, ReadLive()),))
 
 
 def _later(setup: Setup, state: st.Retiring, now: Now, before: tuple[Effect, ...] = ()) -> Next[st.State]:
-    books = replace(state.books, last=state.books.last + 1)
+    books = state.books.numbered()
     wake = WakeAt(Woken(books.last), mono=now.mono + setup.limits.drain_look)
     return Next(replace(state, books=books, asked=books.last), (*before, wake))
 
