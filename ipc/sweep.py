@@ -3,7 +3,8 @@
 Who looks for processes in /proc misses those that fork and end without a pause. The kernel misses none: ``kill(-1,
 SIGKILL)`` signals whatever the caller may signal, but itself, under the lock that each fork takes to be seen, and a
 fork by a process that has such a signal pending is none (kill(2); kernel/signal.c, kernel/fork.c). So for each user a
-process becomes that user, for good, and calls it. It may be stopped by those that it is to end: it is tried again.
+process becomes that user, for good, and calls it. It may be stopped, or killed, by those that it is to end: it is tried
+again.
 
 Promise: nothing is signalled under another user than the one that was asked for. That one is no user of the system and
 has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `waypost.host.reserved`); and the
@@ -20,6 +21,7 @@ import select
 import signal
 import struct
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -29,9 +31,10 @@ NOBODYS = frozenset({65_534, 65_535, 2**32 - 1})
 """What the kernel shows users as that it can't name, and what stands for none at all."""
 SWEPT = 2**32
 """So far above a user's byte, in the file, is the one that is locked while all that runs as it is ended."""
-TRIES = 4
-PATIENCE = 0.5
+PATIENCE = 0.25
 """Seconds that one try has: it needs a thousandth, unless it was stopped."""
+BUDGET = 3.0
+"""Seconds for all tries for a user: those that are killed at once may be many."""
 _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapAmb")
 
 
@@ -56,8 +59,11 @@ def sweep(uid: int, descriptor: int) -> str:
         fcntl.fcntl(apart, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
         if not (_locked(apart, uid) or _locked(descriptor, uid)):
             return "another host has reserved it"
-        said = (_tried(uid) for _ in range(TRIES))
-        return next((each for each in said if each is not None), "it stops whoever would end it")
+        until = time.monotonic() + BUDGET
+        while time.monotonic() < until:
+            if (said := _tried(uid)) is not None:
+                return said
+        return "it stops or kills whoever would end it"
     finally:
         with suppress(OSError):
             fcntl.fcntl(apart, fcntl.F_OFD_SETLK, _byte(uid, fcntl.F_UNLCK))  # before the one that says so

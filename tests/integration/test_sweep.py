@@ -31,6 +31,7 @@ while True:
     try: os.kill(-1, signal.SIGSTOP)
     except ProcessLookupError: pass
 """
+KILLS = STOPS.replace("SIGSTOP", "SIGKILL")
 WAITS = "os.write(1, b'.'); signal.pause()"
 THREADS = """
 def flee():
@@ -88,10 +89,10 @@ def swept(reserved: Reserved, *uids: int) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(("code", "count"), [(WAITS, 3), (FLEES, 4), (THREADS, 2), (STOPS, 1)])
+@pytest.mark.parametrize(("code", "count"), [(WAITS, 3), (FLEES, 4), (THREADS, 2), (STOPS, 1), (KILLS, 1)])
 @in_own_pids
 def test_all_that_runs_as_a_user_is_ended_and_nobody_else(tmp_path: Path, code: str, count: int) -> None:
-    """Also what forks and ends without a pause, in several threads, and what stops whoever comes to end it."""
+    """Also what forks and ends without a pause, in several threads, and what stops or kills whoever comes to end it."""
     with (
         Reserved.begin(tmp_path / "machine") as reserved,
         running(WAITS, OTHERS) as others,
