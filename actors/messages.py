@@ -19,7 +19,6 @@ from ipc.messages import RunLogCredit, ToChild
 from substrate.effects import SpaceShort
 from substrate.messages import Committed, Durable, Operation, Outcome, Question, Recorded, Ref, Snapshot
 from waypost.acting import ActorEnded, Asked
-from waypost.acting import WakeAt as WakeAt  # noqa: PLC0414 - the same
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 
 # --- supervisor ----------------------------------------------------------------------------------------------------

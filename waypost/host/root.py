@@ -11,7 +11,7 @@ import pykka
 
 from actors.child_process import ChildCommand
 from actors.describing import Description
-from actors.messages import WakeAt, WatchRun
+from actors.messages import WatchRun
 from actors.supervisor import SupervisorActor
 from waypost.acting import Next, Ref
 from waypost.host import root_states as st
@@ -109,8 +109,6 @@ class HostActor(Shell):
                 note(self._house.ports.data, self._code[effect.name], effect.sleep)
             case st.GiveUp():
                 self._house.give_up(effect.error)
-            case WakeAt():
-                self._clock.wake(self.actor_ref, effect.message, mono=effect.mono, wall=effect.wall)
             case _:
                 super().perform(effect)
 

@@ -10,8 +10,8 @@ from typing import assert_never
 
 from actors.describing import Description
 from actors.draining import Depart
-from actors.messages import Start, StateChanged, Stop, WakeAt, Woken
-from waypost.acting import ActorEnded, Asked, Next, Reply, Tell
+from actors.messages import Start, StateChanged, Stop, Woken
+from waypost.acting import ActorEnded, Asked, Next, Reply, Tell, WakeAt
 from waypost.host import root_states as st
 from waypost.host.errors import AllDown, HostBroke, NotNow
 from waypost.host.messages import (
