@@ -152,7 +152,7 @@ def hold(folder: Path, files: list[str]) -> None:
     with Host.start(
         Config(data=folder / "data", described=described, command=("benchmark",), environment=environment)
     ) as host:
-        live = Live(host.root, DEFAULT, lambda hosted: Offline(host.data, DEFAULT, hosted))
+        live = Live(host.root, DEFAULT, lambda hosted: Offline(host.data, DEFAULT, hosted), host.data.out)
         while True:
             deployed = live.deployed()
             if len(deployed) == len(files) and all(each.description.state == "running" for each in deployed):

@@ -83,7 +83,9 @@ class Bench:
         data = folder / "data"
         config = Config(data=data, described=described, command=("bench",), environment=environment, limits=limits)
         self.host = Host.start(config)
-        self._live = Live(self.host.root, limits, lambda hosted: Offline(self.host.data, limits, hosted))
+        self._live = Live(
+            self.host.root, limits, lambda hosted: Offline(self.host.data, limits, hosted), self.host.data.out
+        )
 
     def until_running(self) -> int:
         """Wait until each has its child; the pid of the first."""

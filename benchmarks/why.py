@@ -86,7 +86,7 @@ def main() -> None:
         lay_out(data)
         keys(data)
         root = Root.start(deployments(chosen.count, data))
-        live = Live(root, DEFAULT, lambda hosted: Offline(data, DEFAULT, hosted))
+        live = Live(root, DEFAULT, lambda hosted: Offline(data, DEFAULT, hosted), data.out)
         try:
             answered, answer = milliseconds(lambda: reasons.of_all(live.everything()))
         finally:

@@ -173,7 +173,7 @@ def test_a_recorded_value_that_no_longer_fits_is_an_error_in_words() -> None:
 # --- the hostile rows of step_values.jsonl --------------------------------------------------------------------------
 
 
-def refused(value: Any, annotation: Any = Any, **options: int) -> str:
+def refused(value: Any, annotation: Any = Any, **options: Any) -> str:
     with pytest.raises(ValueNotStorable) as caught:
         Codec(annotation).store(value, **options)
     return str(caught.value)
