@@ -47,12 +47,13 @@ class StepWentWrong(Exception):
 class RandomProgram:
     """A workflow made of blocks, each of which waits in its own way; shared state makes every order visible.
 
-    ``children``: half of its steps are child runs.
+    ``children``: half of its steps are child runs, whose arguments begin with a ``^`` for each ``level``.
     """
 
-    def __init__(self, seed: int, *, children: bool = False) -> None:
+    def __init__(self, seed: int, *, children: bool = False, level: int = 0) -> None:
         self.seed = seed
         self.children = children
+        self.level = level
         self.shared: list[int] = []
         self.blocks: tuple[Callable[[list[int], Callable[[int], Awaitable[int]]], Awaitable[int]], ...] = (
             self.gather,
@@ -89,7 +90,9 @@ class RandomProgram:
         return value
 
     async def child(self, tag: str) -> int:
-        raw = msgspec.json.encode({"tag": f"{tag}/{len(self.shared)}/{mix(tuple(self.shared))}"})
+        raw = msgspec.json.encode(
+            {"tag": f"{'^' * (self.level + 1)}{tag}/{len(self.shared)}/{mix(tuple(self.shared))}"}
+        )
         engine: Any = current()
         try:
             value: int = await engine.perform(lambda ask: ask(CallChild(CHILD, raw, hashlib.sha256(raw).hexdigest())))
