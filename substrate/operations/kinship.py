@@ -10,6 +10,7 @@ Promise: no commit shows the end of a run without these, so no host has to remem
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, assert_never
 
 import msgspec
@@ -75,7 +76,7 @@ class _Family:
 
     def __init__(self, view: View, change: Change, context: Context) -> None:
         self._view, self._change, self._context = view, change, context
-        self._told: deque[Fact] = deque(filter(_concerns, change.facts))
+        self._told = deque(fact for fact in change.facts if isinstance(fact, Appended) and _concerns(fact))
         self._events = {fact.run: fact.events for fact in change.facts if isinstance(fact, Appended)}
         self._known = dict(change.known)
         self._base: dict[RunId, Known] = {}
@@ -84,12 +85,11 @@ class _Family:
         self._consumed: dict[int, _Consumed] = {}
 
     def settled(self) -> Change:
-        while self._told:
-            fact = self._told.popleft()
-            if isinstance(fact, Consumed):
+        for fact in self._change.facts:
+            if isinstance(fact, Consumed) and fact.run is None:
                 self._rejected(fact.arrival)
-            elif isinstance(fact, Appended):
-                self._changed(fact)
+        while self._told:
+            self._changed(self._told.popleft())
         if not self._base and not self._consumed:
             return self._change
         return self._whole()
@@ -112,25 +112,24 @@ class _Family:
         for call, child in state.children.items():
             self._end(Spawner(fact.run, call), child.child, f"its parent {fact.run} has ended ({state.outcome})")
         parent = state.started.parent
-        if parent and self._awaited(parent.run, parent.call, fact.run):
-            self._tell(parent.run, self._outcome(parent, fact, ending))
+        if parent:
+            by = Spawner(parent.run, parent.call)
+            self._tell(by, fact.run, lambda: self._outcome(by, fact, ending))
 
     # --- to the parent -----------------------------------------------------------------------------------------------
 
-    def _awaited(self, parent: RunId, call: CallId, child: RunId) -> bool:
-        """Whether a run goes on and has this child open. One that can't be read is told nothing."""
+    def _tell(self, by: Spawner, child: RunId, outcome: Callable[[], ev.ChildCompleted]) -> None:
+        """Tell a run that goes on and has this child open. One that can't be read is told nothing."""
         try:
-            ledger = fold.ledger(self._now(parent).run)
+            ledger = fold.ledger(self._now(by.run).run)
         except Damaged as failure:
-            _log.error("%s, a child of %s, has ended: %s", child, parent, failure.message)
-            return False
-        known = None if ledger is None else ledger.children.get(call)
-        return known is not None and known.child == child
+            _log.error("%s, a child of %s, has ended: %s", child, by.run, failure.message)
+            return
+        known = None if ledger is None else ledger.children.get(by.call)
+        if known is not None and known.child == child:
+            self._add(by.run, (outcome(),))
 
-    def _tell(self, parent: RunId, event: ev.ChildCompleted) -> None:
-        self._add(parent, (event,))
-
-    def _outcome(self, parent: ev.Parent, fact: Appended, ending: _Terminal) -> ev.ChildCompleted:
+    def _outcome(self, parent: Spawner, fact: Appended, ending: _Terminal) -> ev.ChildCompleted:
         match ending:
             case ev.RunCompleted():
                 result = self._handed_on(fact.run, parent.run, ending.result)
@@ -152,10 +151,8 @@ class _Family:
     def _handed_on(self, child: RunId, parent: RunId, value: ev.Value) -> ev.Value:
         """The result as the parent has it: a large one lies in its own files."""
         if value.blob is not UNSET:
-            sha256 = value.blob
-            data = self._change.puts.get(layout.blob_path(child, sha256)) or runlog.find_blob(self._view, child, sha256)
-            if data is None:
-                raise Damaged(layout.blob_path(child, sha256), "the result of a child run is missing")
+            sha256, path = value.blob, layout.blob_path(child, value.blob)
+            data = self._change.puts.get(path) or runlog.stored(self._view, path)
         elif value.inline is not UNSET and len(bytes(value.inline)) > self._context.limits.inline:
             data = bytes(value.inline)
             sha256 = message_key(data)
@@ -174,8 +171,7 @@ class _Family:
         marked = (raw for path, raw in self._change.puts.items() if path.endswith(ending))
         why = next(filter(None, (decode(raw).rejected for raw in marked)), "")
         error = ev.Fault(type="ChildRejected", message=f"its mail {arrival} was rejected: {why}")
-        if self._awaited(by.run, by.call, entry.run):
-            self._tell(by.run, ev.ChildCompleted(call=by.call, outcome="failed", error=error))
+        self._tell(by, entry.run, lambda: ev.ChildCompleted(call=by.call, outcome="failed", error=error))
 
     def _entry(self, arrival: int) -> Entry | None:
         item = self._view.queue.get(arrival)
@@ -199,14 +195,14 @@ class _Family:
                 pass
             case fold.Paused():
                 self._add(child, (asked, not_run(known.run.code)))
-            case fold.Driven() | fold.Parked():
+            case _:
                 self._add(child, (asked,))
 
     def _unbegun(self, by: Spawner, child: RunId, asked: ev.CancelRequested) -> None:
         """Nobody is to take its mail up any more."""
         arrival = self._view.arrival_of(message_key(child_id(*by).encode()))
-        if arrival is None or arrival in self._consumed:
-            return
+        if arrival is None:
+            return  # it is lost, as `fsck` says; its parent ends all the same
         item = self._view.queue.get(arrival)
         if item is not None:
             self._stillborn(item, by.run, asked)
@@ -214,8 +210,7 @@ class _Family:
         held = self._view.on_hold[arrival]
         path = layout.hold_path(self._context.address, arrival, held.key)
         self._consumed[arrival] = _Consumed(msgspec.structs.replace(held, rejected="cancelled"), path, None)
-        if self._awaited(by.run, by.call, child):
-            self._tell(by.run, _cancelled(by.call, asked.reason))
+        self._tell(by, child, lambda: _cancelled(by.call, asked.reason))
 
     def _stillborn(self, item: Item, parent: RunId, asked: ev.CancelRequested) -> None:
         """It begins and ends here, as any run that is cancelled while its mail is queued."""

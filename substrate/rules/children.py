@@ -120,7 +120,8 @@ class _Commit:
         known = fold.ledger(self._was(run).run)
         child = None if known is None else known.children.get(event.call)
         if child is None:
-            return  # said by the fold
+            yield broken("child", path, "spawned and ended by one commit")
+            return
         log = self.logs.get(child.child)
         ending = next((each for each in log.events if isinstance(each, ev.TERMINAL)), None) if log else None
         if ending is None:
@@ -156,8 +157,7 @@ class _Commit:
             asked = any(isinstance(each, ev.CancelRequested) for each in log.events)
             if not asked:
                 yield broken("author", path, f"{CHILD} may not write RunCancelled with code not-run")
-        if not isinstance(log.known.run, fold.Ended):
-            return
+        assert isinstance(log.known.run, fold.Ended), "nothing but the fate of its mail follows"
         for call, child in log.known.run.children.items():
             if self._goes_on(Spawner(log.run, call), child.child):
                 yield broken("child", path, f"it has ended, and its child {child.child} wasn't told to end")
@@ -188,8 +188,8 @@ class _Commit:
                 key = message_key(child_id(*by).encode())
                 gone = any(place.key == key for place in self.made.gone_entries.values())
                 return self.before.arrival_of(key) is not None and not gone
-            case fold.Driven(ledger) | fold.Parked(ledger) | fold.Paused(ledger):
-                return ledger.cancel is None
+            case live:
+                return live.ledger.cancel is None
 
     def _spawns(self, by: Spawner, child: RunId) -> bool:
         log = self.logs.get(by.run)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from substrate import layout, runlog
+from substrate.errors import Damaged
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -364,11 +365,47 @@ def test_a_parent_that_cannot_be_read_is_nobody_elses_fault(caplog: pytest.LogCa
     run = family.root()
     child = family.child(run, FIRST)
     family.desk.settle()
-    family.desk.tree.files[layout.event_path(run, 1)] = b"{"  # type: ignore[union-attr]  # it is a dict
+    family.files.files[layout.event_path(run, 1)] = b"{"
     family.desk.append(child, ONE)
     assert ended(family, child) == "completed"
     assert f"{run}, a child of" not in caplog.text
     assert f"{child}, a child of {run}, has ended" in caplog.text
+
+
+def test_a_child_that_cannot_be_read_keeps_its_parent_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does one whose mail is lost: what is damaged is said by `fsck`, and stays as it is."""
+    family = Family(limits=Limits(folds=0))
+    run = family.root()
+    child = family.child(run, call(1))
+    lost = family.spawn(run, call(2))
+    family.desk.settle()
+    for path in [path for path in family.files.files if "/inbox/" in path]:
+        del family.files.files[path]
+    family.desk.reopen(family.desk.tree)
+    family.desk.settle()
+    family.files.files[layout.event_path(child, 1)] = b"{"
+    family.desk.append(run, ONE)
+    assert ended(family, run) == "completed"
+    assert f"{child}, a child of {run}, isn't told to end" in caplog.text
+    assert family.desk.index.standing(lost) == "absent"
+
+
+def test_a_child_that_never_began_names_the_code_that_its_parent_began_on_where_none_is_deployed() -> None:
+    """In a history of before code was deployed there is no other to name; a record that can't be read is damage."""
+    family = Family(coded=False)
+    run = family.root()
+    child = family.spawn(run, FIRST, workflow="anything")
+    family.desk.append(run, LET_GO)
+    state = family.state(child)
+    assert isinstance(state, Ended)
+    assert (state.started.code, state.started.definition) == (START.code, START.definition)
+    family.check()
+    spoilt = Family()
+    run = spoilt.root()
+    spoilt.spawn(run, FIRST)
+    spoilt.files.files[layout.DEPLOYED] = b"{}"
+    with pytest.raises(Damaged):
+        spoilt.desk.append(run, LET_GO)
 
 
 def test_the_fate_of_a_childs_last_mail_tells_nobody_a_second_time() -> None:
@@ -479,17 +516,63 @@ def test_what_follows_is_all_that_a_child_process_may_write_beside_its_run() -> 
     assert "author" in _judged(other, foreign, gone)
 
 
+def test_a_rejection_that_a_parent_is_not_told_breaks_the_rule() -> None:
+    """It would wait for a run that never comes."""
+
+    def claimed(family: Family) -> RunId:
+        run = _with_a_queued_child(family)
+        family.claim(run, FIRST)
+        return run
+
+    one, other, run = _twins(claimed)
+    one.desk.must(Reject(2, "no-room"))
+    change = one.desk.changes[-1]
+    assert not _judged(other, dict(change.puts), tuple(change.deletes), author="supervisor")
+    without = {path: raw for path, raw in change.puts.items() if run not in path}
+    assert _judged(other, without, tuple(change.deletes), author="supervisor") == {"child"}
+
+
+def test_a_child_process_ends_no_run_without_its_code_but_for_a_parents_sake() -> None:
+    """That a run's code never ran is the host's to say."""
+
+    def cancelled(family: Family) -> RunId:
+        run = _with_a_child(family)
+        family.desk.must(family.cancel(run))
+        return run
+
+    one, other, run = _twins(cancelled)
+    one.desk.append(run, ev.RunCancelled())
+    puts = dict(one.desk.changes[-1].puts)
+    path = layout.event_path(run, 4)
+    event = ev.decode(puts[path])
+    not_run = ev.stored(ev.RunCancelled(code="not-run"), seq=4, at=event.at, prev=event.prev)[1]
+    assert not _judged(other, puts, ())
+    assert _judged(other, {**puts, path: not_run}, ()) == {"author"}
+
+
+def test_a_child_is_not_spawned_and_ended_by_one_commit() -> None:
+    """Nobody could have run it."""
+    one, other, run = _twins(lambda family: family.root())
+    one.spawn(run, FIRST)
+    puts = dict(one.desk.changes[-1].puts)
+    spawned = ev.decode(puts[layout.event_path(run, 2)])
+    error = ev.Fault(type="E", message="")
+    ended_at_once = ev.ChildCompleted(call=FIRST, outcome="failed", error=error)
+    raw = ev.stored(ended_at_once, seq=3, at=spawned.at, prev=ev.digest(puts[layout.event_path(run, 2)]))[1]
+    assert _judged(other, {**puts, layout.event_path(run, 3): raw}, (), author="supervisor") == {"child"}
+
+
 def test_a_whole_tree_shows_a_child_that_nobody_awaits_and_a_parent_that_awaits_nobody() -> None:
     """As ``fsck --tip`` sees it, without the commits."""
     family = Family()
     run = family.root()
     child, queued = family.child(run, call(1)), family.spawn(run, call(2))
     family.check()
-    files = dict(family.desk.tree.files)  # type: ignore[union-attr]  # it is a dict
+    files = dict(family.files.files)
 
     def broken(*without: RunId, mail: bool = True) -> list[str]:
         kept = {path: raw for path, raw in files.items() if not any(each in path for each in without)}
-        family.desk.tree.files = {path: raw for path, raw in kept.items() if mail or "/inbox/" not in path}  # type: ignore[union-attr]
+        family.files.files = {path: raw for path, raw in kept.items() if mail or "/inbox/" not in path}
         return [str(each) for each in family.broken() if each.rule == "child"]
 
     assert broken() == []
@@ -498,3 +581,15 @@ def test_a_whole_tree_shows_a_child_that_nobody_awaits_and_a_parent_that_awaits_
     assert len(broken(run)) == 2
     (lost,) = broken(mail=False)
     assert queued in lost
+
+
+def test_a_whole_tree_shows_a_child_that_was_let_go_of_and_goes_on() -> None:
+    """Both logs are there, and one has an event less."""
+    family = Family()
+    run = family.root()
+    child = family.child(run, FIRST)
+    family.desk.append(run, LET_GO)
+    family.check()
+    del family.files.files[layout.event_path(child, 2)]
+    (found,) = [str(each) for each in family.broken()]
+    assert f"a child of {run}, which doesn't await it, and goes on" in found

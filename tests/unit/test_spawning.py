@@ -181,6 +181,7 @@ def test_a_request_that_breaks_the_protocol_is_refused_and_leaves_nothing() -> N
     assert family.desk.code(old) == "generation"
     family.desk.must(Pause(run=run, code="operator", detail=""))
     assert family.desk.code(family.spawning(run, FIRST)) == "paused"
+    assert family.desk.code(family.spawning(run, FIRST, workflow="pya")) == "paused"
     assert len(family.desk.changes) == commits + 1
 
 
@@ -226,6 +227,16 @@ def test_a_child_without_a_parent_that_awaits_it_begins_no_run() -> None:
     family.desk.append(run, ONE)  # the mail is consumed by the same commit
     assert family.desk.code(TakeUp(arrival=arrival, start=START)) == "not-claimed"
     assert family.desk.code(Claim(arrival)) == "not-queued"
+
+
+def test_a_mail_that_names_a_call_which_has_no_such_child_begins_nothing() -> None:
+    """Whatever has left it there: a run's parent is who says so in its own log."""
+    family = Family()
+    run = family.root()
+    family.spawn(run, FIRST)
+    del family.files.files[layout.event_path(run, 2)]
+    family.desk.reopen(family.desk.tree)
+    assert family.desk.code(TakeUp(arrival=family.claim(run, FIRST), start=START)) == "parent"
 
 
 def test_a_list_of_runs_says_whose_child_each_is() -> None:
@@ -286,6 +297,49 @@ def test_a_child_without_its_mail_and_a_mail_without_its_child_break_the_rule() 
     changed = msgspec.structs.replace(event, arguments="0" * 64)
     raw = ev.stored(changed, seq=event.seq, at=event.at, prev=event.prev)[1]
     assert _judged(other, Commit(author="supervisor", puts={**rest, next(iter(logs)): raw})) == {"child"}
+
+
+def test_a_childs_mail_has_the_input_that_its_parents_log_names() -> None:
+    """A mail of another kind under its id is none, and an entry that can't be read is another rule's."""
+    one, other, run = _twins()
+    one.spawn(run, FIRST)
+    whole = dict(_of(one).puts)
+    (path,) = (path for path in whole if path.startswith("mail/"))
+    (entry,) = (path for path in whole if "/inbox/" in path)
+    plain = b"From: a@x\r\n\r\n[1]"
+    renamed = whole[entry].replace(
+        hashlib.sha256(whole[path]).hexdigest().encode(), hashlib.sha256(plain).hexdigest().encode()
+    )
+    assert "child" in _judged(other, Commit(author="supervisor", puts={**whole, path: plain, entry: renamed}))
+    spoilt = whole[entry].replace(b'"starts":true', b'"starts":7')
+    assert "record" in _judged(other, Commit(author="supervisor", puts={**whole, entry: spoilt}))
+
+
+def test_no_run_begins_as_somebodys_child_by_another_mail_and_none_of_a_childs_without_its_parent() -> None:
+    """By the mail's id alone it is known which it is."""
+    one, other, _ = _twins()
+    for family in (one, other):
+        family.desk.must(Claim(family.desk.enqueue(message("m@x"))))
+    one.desk.must(TakeUp(arrival=2, start=START))
+    change = one.desk.changes[-1]
+    run = one.desk.must(Enqueue(message("m@x"))).run
+    path = layout.event_path(run, 1)
+    began = ev.decode(change.puts[path])
+    assert isinstance(began, ev.RunStarted)
+    lied = msgspec.structs.replace(began, parent=ev.Parent(run=run, call=FIRST, workflow="pay", depth=1))
+    raw = ev.stored(lied, seq=1, at=began.at, prev=began.prev)[1]
+    commit = Commit(author="supervisor", puts={**change.puts, path: raw}, deletes=change.deletes)
+    assert _judged(other, commit) == {"child"}
+    one, other, run = _twins()
+    for family in (one, other):
+        family.spawn(run, FIRST)
+        family.claim(run, FIRST)
+    one.desk.must(TakeUp(arrival=2, start=START))
+    commit = _of(one)
+    assert not _judged(other, commit)
+    del other.files.files[layout.event_path(run, 2)]
+    other.desk.reopen(other.desk.tree)
+    assert _judged(other, commit) == {"child"}
 
 
 def test_a_child_process_can_spawn_nothing_by_itself() -> None:

@@ -291,6 +291,8 @@ def _of_children(
         case ev.CodeRested():
             expect(event.seen < event.seq, "seen", event, "it claims to have seen the future")
             return _copy(now, seen=max(now.seen, event.seen))
+        case _:
+            assert_never(event)
 
 
 def _spawned(now: Ledger, event: ev.ChildSpawned) -> Ledger:

@@ -23,7 +23,7 @@ from waypost.model.code import deployed, tree_hash
 from waypost.model.declaration import ChildDeclared, Declared
 from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.limits import DEFAULT, Limits
-from waypost.testing.desk import ADDRESS, STARTED, Desk, message
+from waypost.testing.desk import ADDRESS, STARTED, Desk, Files, first_files, message
 
 CODE = {"flow.py": b"x = 1\n"}
 CHILDREN = ("pay", "ask")
@@ -35,10 +35,13 @@ FAILED = ev.RunFailed(error=ev.Fault(type="ValueError", message="no", traceback=
 class Family:
     """A deployment with child workflows ``pay`` and ``ask``, at work."""
 
-    def __init__(self, *, runs: Runs = "thread", limits: Limits = DEFAULT) -> None:
-        self.desk = Desk(runs=runs, limits=limits)
+    def __init__(self, *, runs: Runs = "thread", limits: Limits = DEFAULT, coded: bool = True) -> None:
+        """``coded``: whether its code is deployed; without, any child may be started, as in a history of before."""
+        self.files = Files(first_files())
+        self.desk = Desk(self.files, runs=runs, limits=limits)
         self.desk.begin()
-        self.deploy(*CHILDREN)
+        if coded:
+            self.deploy(*CHILDREN)
         self._mails = itertools.count(1)
 
     def deploy(self, *children: str) -> None:
