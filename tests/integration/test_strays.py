@@ -268,17 +268,52 @@ def test_whoever_guards_the_guardian_watches_the_one_that_there_is(monkeypatch: 
     assert len(list(Path("/proc/self/fd").iterdir())) == before - 1, "the pipe of a guardian has gone, and nothing came"
 
 
-def test_what_ends_each_guardian_at_its_start_is_not_met_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was there for a moment only is replaced with the next word, and not at once."""
+def test_what_ends_each_guardian_at_its_start_is_not_met_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that was there for a moment only is replaced after a pause, or with the next word; and somebody is told."""
     monkeypatch.setattr(guardians, "BRIEF", 600.0)
     guardian = Guardian()
-    try:
-        guardian.ended()
-        assert guardian.pid is None
-        guardian.watch(2**22 + 1)
-        assert guardian.pid is not None
-    finally:
-        guardian.close()
+    with selectors.DefaultSelector() as selector:
+        guarding = Guarding(guardian, selector)
+        try:
+            assert guarding.patience() is None
+            guarding.ended()
+            guarding.again()
+            assert guardian.pid is None
+            assert "the guardian was ended by somebody" in caplog.text
+            patience = guarding.patience()
+            assert patience is not None
+            assert 0.0 < patience <= 600.0
+            guarding.watch(2**22 + 1)
+            assert guardian.pid is not None
+            assert guarding.patience() is None
+        finally:
+            guarding.close()
+            guardian.close()
+
+
+def test_a_guardian_that_was_killed_at_its_start_is_replaced_after_the_pause(clean: ExitStack) -> None:
+    """Without a word to it, too: one that ended so was none for as long as no child began or ended, and nobody knew."""
+    listed = started(clean, WAITS, session=True)
+    code = f"""
+import os
+from waypost.host import guardian as guardians
+from waypost.host.wires import Wires
+guardians.BRIEF = 0.2
+guardian = guardians.Guardian()
+guardian.watch({listed})
+wires = Wires(guardian=guardian).start()
+for _ in range(2):
+    guardian._since += 1000.0
+    before = guardian.pid
+    os.kill(before, 9)
+    while guardian.pid in (before, None): os.sched_yield()
+wires.close()
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=PATIENCE)
+    assert ended(listed)
 
 
 def test_a_host_without_a_shell_says_so_and_goes_on(

@@ -5,8 +5,9 @@ group, on a pipe that only the host holds: the end of the pipe is the end of the
 session of its own, deaf to every signal that can be ignored. What has left its group is found by the next start
 (`ipc.strays`), unless it runs as a deployment's own user: a last command (`waypost.host.sweeping`) ends that at once.
 
-One that is killed is replaced at once (`waypost.host.guarding`), and told everything; but one that ended
-within ``BRIEF`` seconds of its start with the next word to it, so that what ends them all isn't met again and again.
+One that is killed is replaced at once (`waypost.host.guarding`), and told everything; but after one that ended within
+``BRIEF`` seconds of its start, or couldn't be started, there is a pause, so that what ends them all isn't met again and
+again: from ``BRIEF`` to ``LONGEST``, or to the next word.
 
 Promise: nothing that lives is killed. A group is taken off the list before its leader is reaped, so its number can't
 have become another's; and a guardian that has to be replaced is dead before its pipe is closed.
@@ -20,7 +21,7 @@ from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
-BRIEF = 1.0
+BRIEF, LONGEST = 1.0, 60.0
 SHELL = "/bin/sh"
 SCRIPT = """\
 trap '' HUP INT QUIT TERM TSTP
@@ -47,6 +48,9 @@ class Guardian:
         self._groups: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._since = 0.0
+        self._pause = BRIEF
+        self.due: float | None = None
+        """When to try ``again`` (monotonic seconds), where there is none."""
         self._begin()
 
     @property
@@ -69,12 +73,20 @@ class Guardian:
         """Its process has ended, and that wasn't asked for."""
         brief = time.monotonic() - self._since < BRIEF
         self.close()
-        if not brief:
-            log.warning("the guardian was ended by somebody; another one takes its place")
+        log.warning("the guardian was ended by somebody; another one takes its place%s", ", soon" if brief else "")
+        if brief:
+            self._later()
+        else:
+            self._pause = BRIEF
             self._begin()
 
+    def again(self) -> None:
+        """The pause is over: there is one again, or another pause."""
+        self._begin()
+
     def close(self) -> None:
-        """End it, with nothing killed."""
+        """End it, with nothing killed, and without another one."""
+        self.due = None
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -90,9 +102,15 @@ class Guardian:
     def _begin(self) -> None:
         try:
             self._process, self._since = _started(self._last, self._kept), time.monotonic()
-        except OSError as failure:  # the next word tries again
+            self.due = None
+        except OSError as failure:
             log.warning("there is no guardian: %s; a killed host leaves its children to the kernel", failure)
+            self._later()
         self._tell("".join(f"+ {group}\n" for group in self._groups))
+
+    def _later(self) -> None:
+        self.due = time.monotonic() + self._pause
+        self._pause = min(2 * self._pause, LONGEST)
 
     def _tell(self, words: str) -> bool:
         """Write it whole, or not at all: less than a pipe's least capacity goes at once."""

@@ -6,6 +6,7 @@ is looked at after each.
 
 import os
 import selectors
+import time
 from contextlib import suppress
 
 from waypost.host.guardian import Guardian
@@ -46,6 +47,17 @@ class Guarding:
         """The process that was watched has."""
         if self._guardian is not None:
             self._guardian.ended()
+            self.look()
+
+    def patience(self) -> float | None:
+        """Seconds until it is to be looked whether a guardian can be had again; None while there is one."""
+        due = None if self._guardian is None else self._guardian.due
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def again(self) -> None:
+        """Have another one, where the pause after the last one is over."""
+        if self._guardian is not None and self.patience() == 0.0:
+            self._guardian.again()
             self.look()
 
     def close(self) -> None:

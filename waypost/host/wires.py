@@ -194,7 +194,8 @@ class Wires:
     def _serve(self) -> None:
         serving = True
         while serving or self._children:
-            for key, mask in self._selector.select():
+            self._guarding.again()
+            for key, mask in self._selector.select(self._guarding.patience()):
                 if key.fileobj is self._woken:
                     with suppress(BlockingIOError):
                         self._woken.recv(4096)
