@@ -244,10 +244,6 @@ class Workflow:
         arguments = (mail,) * (takes(function) or 0)
         return lambda: function(*arguments)
 
-    def step_named(self, name: str) -> Step[..., Any] | None:
-        """The step of this name."""
-        return self._steps.get(name)
-
     def child_named(self, name: str) -> Child[..., Any] | None:
         """The child of this name."""
         return self._children.get(name)
