@@ -1,7 +1,6 @@
 """Which limit of processes and threads a child has reached: the kernel's own figures, and what `why` makes of them."""
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from waypost.host.run_why import why
 from waypost.model import events as ev
 from waypost.model.ids import Generation, run_id
 from waypost.model.why import Sentence
+from waypost.testing.background import Background
 from waypost.testing.sayings import check
 
 HASH = "0" * 64
@@ -158,11 +158,8 @@ def begun():
     except RuntimeError: return False
     return True
 print(sum(begun() for _ in range(9)), flush=True)
-input()
+more.wait()
 """
-    words = (sys.executable, "-I", "-S", "-c", code)
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"3\n"
+    with Background("-I", "-S", "-c", code, command=(sys.executable,)) as child:
+        child.wait_for("3")
         assert crowded(child.pid, boxed=False) == Crowd("user", 4, 4)
-        child.kill()

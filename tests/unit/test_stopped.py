@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from waypost.host.run_why import why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, run_id
 from waypost.model.why import Sentence, beside
+from waypost.testing.background import Background
 from waypost.testing.patience import eventually
 from waypost.testing.sayings import check_reason
 
@@ -63,13 +63,12 @@ def test_no_other_state_is_taken_for_it(tmp_path: Path, state: str) -> None:
 
 def test_the_kernel_says_it_of_a_real_one() -> None:
     """And no more when it was let go on."""
-    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE) as child:
+    with Background("-I", "-S", "-c", "import signal; signal.pause()", command=(sys.executable,)) as child:
         assert stopped(child.pid, boxed=True) == ()
         os.kill(child.pid, signal.SIGSTOP)
         eventually(lambda: stopped(child.pid, boxed=True) == (child.pid,), "it is stopped")
         os.kill(child.pid, signal.SIGCONT)
         eventually(lambda: stopped(child.pid, boxed=True) == (), "it goes on")
-        child.kill()
 
 
 @pytest.mark.parametrize("state", ["running", "draining", "starting", "recycling"])
