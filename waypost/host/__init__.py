@@ -1,19 +1,22 @@
 """The host: one process that owns one data directory and runs its deployments.
 
-    app          the composition root: Host.start, Host.close
-    root         HostActor and its decision (root_logic): what is started, what is started again
-    crew         the five actors of a deployment with their ports
-    mailbus      the one door for mail, and its decision; spool, worker, maildir
-    compiled     a child's code, compiled where every child can read it
-    courier      one outbox on its way out, and its decision
-    timeline     one line an event, for whoever looks
-    clock        the timer thread; alarms; wires: the one I/O thread; child_log; guard
-    datadir      where everything lies; lock, mounts, files
-    describe     what a workflow declares, asked of a child; code_file, code_folder, code_source, imports: its tree
-    deploying    that tree into the repository and a folder: deployed, materialise, precompile; redeploying: under way
-    api, server  HTTP and JSON on a Unix socket; answers: its records
-    source       what the reading verbs are answered from: live (a running host) or offline (the repositories)
-    narrate, explain   events in words; why a run isn't moving
+    start          app (the composition root: Host.start, Host.close), datadir, lock, files, own, mounts, descriptors
+    actors         messages; root (what is started, and started again: root_*, slots), crew (a deployment's five)
+    mail           mailbus* (the one door for mail), courier (an outbox on its way out; stuck), spool, maildir, worker
+    threads        clock with alarms, wires (the I/O of all children), child_log
+    code           describe (asked of a child), code_* and imports (its tree), deploying, deployed, materialise,
+                   compiled, precompile, staging, toml_file; redeploying: under a host that runs
+    isolation      isolation, sight; users, reserved, sweeping (a user for each); guard, kin, guardian, guarding
+    credentials    keeper and keeper_*, credentials_file, providers, credential_*; granted: grants
+    API            server, reach, patience (its socket); api, doors, *_doors (its endpoints); bodies, audience;
+                   answers, *_answers (its records)
+    reading        source; live over hosted (a running host), offline (the disk), beside (both), library
+    words          narrate (events), reasons with explain, *_why (why something waits), status, queued, schedules
+    looking on     timeline, observer, sink (approvals), following (tail): each with its *_logic, and its seat (seats);
+                   looking, top, metrics, metrics_server, histogram
+    sleep          notes (for the next start), held
+    keeping        alone, once (without a host), backup, packing, restore, checking, importing, git
 
-It imports actors, substrate and ipc; only the command line imports it.
+What is refused is in errors and *_errors, and an exit status for each in exits. The host imports actors, substrate and
+ipc; only the command line imports it.
 """
