@@ -393,9 +393,9 @@ def test_a_host_that_gets_no_thread_says_so(place: Path) -> None:
 def test_the_examples_of_the_page_can_be_run(place: Path) -> None:
     """Each command as docs/deploy.md has it, but for those that run a host, which all other tests do."""
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```\n(waypost.*?)```", page, re.DOTALL)
+    block = "".join(re.findall(r"```\n(waypost.*?)```", page, re.DOTALL))
     commands = [re.split(r"\s{2,}", line)[0].split()[1:] for line in block.splitlines()]
-    assert [command[0] for command in commands] == ["deploy", "deploy", "run", "run"]
+    assert [command[0] for command in commands] == ["deploy", "deploy", "run", "run", "deploy"]
     (place / "echo.py").rename(place / "expenses.py")
     (place / "flows").mkdir()
     for name in ("expenses.py", "wording.py"):

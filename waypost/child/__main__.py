@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
     from ipc.errors import ChannelTaken, IpcError
 
     try:
-        code = _describe(options) if options.describe is not None else _serve(options)
+        looks = options.describe is not None or options.rehearse is not None
+        code = _look(options) if looks else _serve(options)
     except ChannelTaken as taken:
         _complain(f"{taken}; {taken.hint}")
         code = EX_PROTOCOL
@@ -63,12 +64,18 @@ def main(arguments: Sequence[str]) -> NoReturn:
     _leave(code)
 
 
-def _describe(options: Options) -> int:
+def _look(options: Options) -> int:
+    """At a file that nothing runs of."""
     if options.parent is not None:
         from ipc.parent import settle
 
         settle(options.parent, options.box)
     _load_msgspec()
+    if options.rehearse is not None:
+        from waypost.child.rehearsal import rehearse
+
+        gc.enable()
+        return rehearse(options.rehearse, options.tree)
     from waypost.child.describe import describe
 
     gc.enable()

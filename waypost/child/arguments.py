@@ -9,10 +9,12 @@ usage: python -m waypost.child --parent PID --root DIR --module NAME [--tree DIR
                                [--retry-first SECONDS] [--retry-cap SECONDS]
                                [--box TEXT]
        python -m waypost.child --describe FILE [--tree DIR] [--parent PID] [--box TEXT]
+       python -m waypost.child --rehearse FILE [--tree DIR] [--parent PID] [--box TEXT] < RUNS
 
 Started by a Waypost host.
 
   --describe FILE        print what the file declares, as JSON
+  --rehearse FILE        print whether its code goes on with the runs on standard input, as JSON
   --parent PID           the host's process
   --mark TEXT            by which what it starts is found (ipc.strays); nothing is done with it here
   --box TEXT             how it is isolated (ipc.box)
@@ -34,6 +36,7 @@ class Options:
 
     help: bool = False
     describe: str | None = None
+    rehearse: str | None = None
     parent: int | None = None
     box: str | None = None
     mark: str | None = None
@@ -48,6 +51,7 @@ class Options:
 
 _KINDS: dict[str, type[str | int | float]] = {
     "describe": str,
+    "rehearse": str,
     "parent": int,
     "box": str,
     "mark": str,

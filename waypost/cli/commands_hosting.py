@@ -88,6 +88,7 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
 def deploy(
     place: Annotated[str, typer.Argument(metavar="FILE|DIR", help="A workflow's file, or the folder that it is in.")],
     grant: Annotated[bool, typer.Option("--grant", help="And grant its steps the secrets that they ask for.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Store nothing: say which live runs it would pause.")] = False,
     data: Data = None,
     json: Json = False,
 ) -> int:
@@ -98,6 +99,8 @@ def deploy(
 
     from waypost.cli import deploying
 
+    if check:
+        return deploying.check(place, data, as_json=json)
     return deploying.deploy(place, data, grant=grant, as_json=json)
 
 

@@ -5,10 +5,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from waypost.cli import granting, scheduling
+if TYPE_CHECKING:
+    from waypost.host.describe import Described
+    from waypost.host.isolation import Isolation
+    from waypost.host.rehearsing import Rehearsed
+
+from waypost.cli import granting, scheduling, words
 from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import for_host, plain
@@ -52,6 +58,39 @@ def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool =
     return Exit.OK
 
 
+def check(place: str, data: str | None, *, as_json: bool = False) -> Exit:
+    """``waypost deploy --check FILE|DIR``: which live runs it would pause.
+
+    REFUSED where there are any, else LEFT where not all were tried. Nothing is stored, beside a host or without one.
+    Raises BadWorkflow, NotIsolated, SubstrateError.
+    """
+    from waypost.host.rehearsing import rehearse
+
+    where = DataDir(for_host(data, Path(place)))
+    one, isolation = _looked_at(Path(place), where.path)
+    name, found = one.spec.name, rehearse(where, one, os.environ, isolation)
+    if as_json:
+        out(msgspec.json.encode(found).decode())
+    else:
+        out(*(harmless(line) for line in _rehearsed(name, found)))
+    if found.paused:
+        return Exit.REFUSED
+    return Exit.LEFT if found.untried else Exit.OK
+
+
+def _rehearsed(name: str, found: "Rehearsed") -> Iterator[str]:
+    for each in found.paused[:_LISTED]:
+        yield f"  {each.run} would be paused ({each.code}): {each.detail}"
+    if len(found.paused) > _LISTED:
+        yield f"  … {len(found.paused) - _LISTED:,} more would be"
+    if found.untried:
+        yield f"  not tried, as they are too many or took too long: {words.count(len(found.untried), 'run')}"
+    live = len(found.paused) + found.fit + len(found.untried)
+    fate = f"{found.fit:,} would go on, {len(found.paused):,} would be paused"
+    yield f"{name}: {words.count(live, 'live run')}: {fate}"
+    yield "nothing was stored: `waypost deploy` without --check does it"
+
+
 def _introduced(where: DataDir, name: str) -> Iterator[str]:
     """Whom it may mail, which secrets it asks for, and what is due when; nothing where the host is busy with it."""
     with suppress(Said):
@@ -69,10 +108,16 @@ def _without_host(path: Path, where: Path) -> CodeDeployed:
 
 def _alone(path: Path, where: Path) -> CodeDeployed:
     from waypost.host.deploying import deploy_alone
+    from waypost.host.redeploying import told
+
+    one, _ = _looked_at(path, where)
+    return told(one, new=deploy_alone(where, one, command=("waypost", *sys.argv[1:])))
+
+
+def _looked_at(path: Path, where: Path) -> "tuple[Described, Isolation]":
     from waypost.host.describe import describe
     from waypost.host.isolation import Asked, choose
-    from waypost.host.redeploying import told
 
     isolation = choose(Asked(), data=str(where), environment=os.environ)
     one = describe(path, timeout=DEFAULT.ready_deadline, environment=os.environ, data=where, isolation=isolation)
-    return told(one, new=deploy_alone(where, one, command=("waypost", *sys.argv[1:])))
+    return one, isolation

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -167,16 +167,48 @@ def ask(
     isolation: Isolation = NONE,
 ) -> declaration.Description | declaration.NotDescribed:
     """One child's answer about one tree of code; paths in it are those in the tree. Raises BadWorkflow."""
-    mark = isolation.mark(f"{secrets.token_hex(16)}.")
+    how = Looking(timeout, environment, isolation)
+    try:
+        folder, out, why = looked(files, "describe", entry, how)
+    except subprocess.TimeoutExpired:
+        raise BadWorkflow(
+            shown,
+            f"importing it took more than {timeout:g} s",
+            hint="do slow work inside a step, not when the file is imported",
+        ) from None
+    try:
+        return _within(folder, declaration.read(out))
+    except Invalid as bad:
+        raise BadWorkflow(shown, why) from bad
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """How a child looks at code: ``timeout`` in seconds, whose environment it has a part of, how it is shut in."""
+
+    timeout: float
+    environment: Mapping[str, str]
+    isolation: Isolation = NONE
+
+
+def looked(
+    files: Files, what: Literal["describe", "rehearse"], entry: str, how: Looking, given: int = subprocess.DEVNULL
+) -> tuple[Path, bytes, str]:
+    """What a child says that is started on this tree to look at its entry; ``given`` is the file that it reads.
+
+    Gives the folder that the tree was in, all that it said, and what to say where that isn't to be used. Raises
+    TimeoutExpired, with what it had said by then.
+    """
+    mark = how.isolation.mark(f"{secrets.token_hex(16)}.")
     with staged(files) as folder:
-        isolation.let_in(folder, folder.parent)
-        # "=", as a file's name may begin with a dash.
-        boxed = isolation.arguments(str(folder))
+        how.isolation.let_in(folder, folder.parent)
+        boxed = how.isolation.arguments(str(folder))
         marked = (OPTION, mark.text) if mark.text else ()
-        arguments = (*marked, *boxed, f"--describe={folder / entry}")
-        kept = {name: environment[name] for name in AS_THE_HOST if name in environment}
+        # "=", as a file's name may begin with a dash.
+        arguments = (f"--tree={folder}", *marked, *boxed, f"--{what}={folder / entry}")
+        kept = {name: how.environment[name] for name in AS_THE_HOST if name in how.environment}
         try:
-            return _within(folder, _answer(shown, folder, arguments, timeout, kept | FIXED | {MARK: mark.text}))
+            return folder, *_answer(arguments, how.timeout, kept | FIXED | {MARK: mark.text}, given)
         finally:
             strays.end(mark)  # what its import has started, wherever that went
 
@@ -245,14 +277,11 @@ def _within(
     return msgspec.structs.replace(answer, root=answer.root.removeprefix(str(folder)).removeprefix("/"))
 
 
-def _answer(
-    shown: str, folder: Path, arguments: Sequence[str], timeout: float, environment: Mapping[str, str]
-) -> declaration.Description | declaration.NotDescribed:
-    child_options = ("--parent", str(os.getpid()), f"--tree={folder}", *arguments)
-    command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", *child_options)
+def _answer(arguments: Sequence[str], timeout: float, environment: Mapping[str, str], given: int) -> tuple[bytes, str]:
+    command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", "--parent", str(os.getpid()), *arguments)
     with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
@@ -260,23 +289,13 @@ def _answer(
     ) as child:
         try:
             out, complaints = _collected(child, timeout)
-        except subprocess.TimeoutExpired:
-            raise BadWorkflow(
-                shown,
-                f"importing it took more than {timeout:g} s",
-                hint="do slow work inside a step, not when the file is imported",
-            ) from None
         finally:
             if child.returncode is None:
                 # Too slow, or Ctrl-C, which doesn't reach its session. With it goes what it has started meanwhile; it
                 # isn't reaped yet, so the number is its own.
                 os.killpg(child.pid, signal.SIGKILL)
-    try:
-        return declaration.read(out)
-    except Invalid as bad:
-        last = _telling(complaints.decode("utf-8", "replace"))
-        why = "\n    ".join([f"its import ended the interpreter ({_ended(child.returncode or 0)})", *last])
-        raise BadWorkflow(shown, why) from bad
+    last = _telling(complaints.decode("utf-8", "replace"))
+    return out, "\n    ".join([f"its import ended the interpreter ({_ended(child.returncode or 0)})", *last])
 
 
 def _telling(said: str) -> list[str]:
