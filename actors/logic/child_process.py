@@ -48,6 +48,7 @@ _LINE = 500
 _REASON = 1000
 
 
+_ALONE = "its way to the host was shut, and it went on without; it was killed"
 KILL = st.Signal(signal.SIGKILL)
 TERM = st.Signal(signal.SIGTERM)
 PATIENCE = Woken(1)
@@ -182,7 +183,7 @@ def _alive(setup: st.Setup, state: st.Greeting | st.Talking, message: st.Message
             return _violated(setup, state, f"it left {message.unsent} bytes unread")
         case st.HungUp():
             # Mostly the first sign of an exit. A process that lives on without a channel is of no use.
-            return Next(st.Leaving(state.pid, state.tail), (_patience(setup, now),))
+            return Next(st.Leaving(state.pid, state.tail, _ALONE), (_patience(setup, now),))
         case Terminate():
             farewell = Transmit(Shutdown(reason=message.reason[:_REASON]))
             return Next(st.Leaving(state.pid, state.tail), (farewell, TERM, _patience(setup, now)))
@@ -220,7 +221,8 @@ def _violated(setup: st.Setup, state: st.Greeting | st.Talking, reason: str) -> 
 
 
 def _kill(state: st.Talking | st.Leaving, why: str = "") -> Next[st.State]:
-    return Next(st.Killed(state.pid, state.tail, why), (KILL,))
+    fault = state.fault if isinstance(state, st.Leaving) else ""
+    return Next(st.Killed(state.pid, state.tail, why, fault), (KILL,))
 
 
 def _patience(setup: st.Setup, now: Now) -> WakeAt:
@@ -317,7 +319,8 @@ def _progress(setup: st.Setup, state: st.Talking, progress: Progress) -> Next[st
 
 def _reason(state: st.Alive, ended: ProcessEnded) -> ExitReason:
     why = state.why if isinstance(state, st.Killed) else ""
-    reason = ExitReason(blame="host" if why else "child", failure=why, stderr=last_lines(state.tail))
+    fault = state.fault if isinstance(state, st.Killed) else ""
+    reason = ExitReason(blame="host" if why else "child", failure=why or fault, stderr=last_lines(state.tail))
     if ended.status is None:
         return replace(reason, failure=why or "ended; its exit status went to somebody else")
     if ended.signalled:

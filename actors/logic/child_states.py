@@ -111,19 +111,24 @@ class Talking:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Asked to leave, or alone with a closed channel; killed when patience ends. What it still says is dropped."""
+    """Asked to leave, or alone with a closed channel; killed when patience ends. What it still says is dropped.
+
+    ``fault``: why, where nobody asked it to.
+    """
 
     pid: int
     tail: bytes = field(default=b"", repr=False)
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """SIGKILL is out. ``why``: for the exit's reason, where the host and not the child was the cause."""
+    """SIGKILL is out. For the exit's reason, ``why``: where the host was the cause; ``fault``: where the child was."""
 
     pid: int
     tail: bytes = field(default=b"", repr=False)
     why: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

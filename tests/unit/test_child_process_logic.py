@@ -309,8 +309,15 @@ def test_terminate_goes_down_the_ladder(state: Any) -> None:
 def test_a_closed_channel_is_no_violation_but_no_life_either(state: Any) -> None:
     """Mostly it is the first sign of an exit, which then says why; a process that lives on is killed."""
     following = step(state, HungUp())
-    assert following == Next(Leaving(PID), (PATIENT,))
+    assert following.effects == (PATIENT,)
     assert exited(step(following.state, ProcessEnded(1, signalled=False))).status == 1
+    killed = step(following.state, PATIENCE)
+    assert killed.effects == (KILL,)
+    reason = exited(step(killed.state, ENDED))
+    assert (reason.blame, str(reason)) == (
+        "child",
+        "its way to the host was shut, and it went on without; it was killed",
+    )
 
 
 def test_what_a_leaving_child_says_does_not_count() -> None:
