@@ -5,7 +5,6 @@ and nothing reaches the code but what an event brought. A body starts only when 
 was answered, or, for a try that an earlier child left open, when the run goes live.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import assert_never
@@ -18,6 +17,7 @@ from waypost.authoring.requests import CallChild, Quit, Send
 from waypost.authoring.workflow import Workflow
 from waypost.child import effects as fx
 from waypost.child import faults, outcomes
+from waypost.child.blobs import Blobs
 from waypost.child.calls import Asking, Calls, Reached, Try
 from waypost.child.entry import Entry, entry
 from waypost.child.errors import CodeMissing, HostBroke, Mismatch, NoThread
@@ -54,9 +54,7 @@ class Drive:
         self._phase = Phase.REPLAYING
         self._seq = 0
         self._inbox: deque[ev.AnyEvent | _EndOfLog] = deque()
-        self._awaited: str | None = None
-        self._blobs: dict[str, bytes] = {}
-        self._unkept: dict[str, list[tuple[ev.AnyEvent, ...]]] = {}
+        self._blobs = Blobs(run, limits.inline)
         self._calls = Calls()
         self._resting = Resting()
         self._entry: Entry | None = None
@@ -98,7 +96,7 @@ class Drive:
         """A page of the log arrived, with mails that its events bring."""
         first = not self._inbox and not self._seq
         self._inbox.extend(events)
-        self._blobs.update((hashlib.sha256(mail).hexdigest(), mail) for mail in mails)
+        self._blobs.bring(mails)
         if not first or len(self._inbox) < self._last_seq:  # one that is all of the log is followed by none
             self._effects.append(fx.Credit())
         self._pump()
@@ -115,14 +113,12 @@ class Drive:
 
     def fetched(self, sha256: str, raw: bytes) -> None:
         """A blob or mail arrived. Raises HostBroke when it isn't the one that was asked for."""
-        if hashlib.sha256(raw).hexdigest() != sha256:
-            raise HostBroke(f"{self.run}: the blob {sha256[:12]}… came with other bytes")
-        self._blobs[sha256] = raw
+        self._blobs.fetched(sha256, raw)
         self._pump()
 
     def kept(self, sha256: str, refused: str | None) -> None:
         """A large value is stored, so the events that name it can be proposed; or it was refused."""
-        for events in self._unkept.pop(sha256, ()):
+        for events in self._blobs.answered(sha256):
             if refused is None:
                 self._append(events)
             else:
@@ -194,14 +190,12 @@ class Drive:
                     self._inbox.popleft()
                     self._go_live()
                     continue
-                needed = outcomes.blob_of(head)
-                if needed is not None and needed not in self._blobs:
-                    if self._awaited != needed:
-                        self._awaited = needed
-                        self._effects.append(fx.Fetch(needed))
+                missing = self._blobs.missing(head)
+                if missing is not None:
+                    self._effects += missing
                     break
                 self._inbox.popleft()
-                self._take(head, b"" if needed is None else self._blobs.pop(needed))
+                self._take(head, self._blobs.take(head))
             self._propose()
         except (Mismatch, CodeMissing) as difference:
             code = "code-changed" if isinstance(difference, Mismatch) else "code-missing"
@@ -212,7 +206,6 @@ class Drive:
         if event.seq != self._seq + 1:
             raise HostBroke(f"{self.run}: event {event.seq} came after {self._seq}")
         self._seq = event.seq
-        self._awaited = None
         self._resting.took(event)
         match event:
             case ev.RunStarted():
@@ -337,13 +330,14 @@ class Drive:
 
     def _end(self, event: ev.RunCompleted | ev.RunFailed) -> None:
         self._phase = Phase.ENDING
-        self._record(event if self._cancel is None else outcomes.cancelled(event))
+        self._effects += self._blobs.propose(event if self._cancel is None else outcomes.cancelled(event))
 
     def _fail(self, error: BaseException) -> None:
         self._end(ev.RunFailed(error=faults.of_run(error)))
 
     def _completed(self, step: Try, raw: bytes) -> None:
-        self._record(ev.StepCompleted(call=step.call, attempt=step.attempt, output=ev.Value(inline=Raw(raw))))
+        completed = ev.StepCompleted(call=step.call, attempt=step.attempt, output=ev.Value(inline=Raw(raw)))
+        self._effects += self._blobs.propose(completed)
 
     def _errored(self, step: Try, fault: ev.Fault, *, answer: bool) -> None:
         wanted = not isinstance(self._calls.state(step.call), Orphan)
@@ -370,18 +364,6 @@ class Drive:
             return
         self._bodies[step.call] = False
         self._effects.append(fx.Body(step, idempotency_key(self._repository, self._started.origin, step.call)))
-
-    def _record(self, event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed | ev.RunCancelled) -> None:
-        """Propose an event that may hold a large value; that is stored first, and named by its hash."""
-        slim, raw = outcomes.slimmed(event, self._limits.inline)
-        if raw is None:
-            self._append((slim,))
-            return
-        sha256 = hashlib.sha256(raw).hexdigest()
-        self._blobs[sha256] = raw  # the event comes back, and then the value is at hand
-        if sha256 not in self._unkept:  # another call may have brought the same value: one way there is enough
-            self._effects.append(fx.Keep(sha256, raw))
-        self._unkept.setdefault(sha256, []).append((slim,))
 
     def _append(self, events: tuple[ev.AnyEvent, ...]) -> None:
         self._effects.append(fx.Append(events))
