@@ -114,6 +114,7 @@ ELSEWHERE = (
     ("1,000 signals of a run that nobody has waited for, 1 MiB each", "the operation that records a signal"),
     ("128 KiB of an approval's snapshot", "`Append`, from a child"),
     ("whom a run may mail and ask, what it begins with", "`QueueMail`, `Append`, `TakeUp`, by the grants then"),
+    ("which child runs it may start, how many, how deep, how large", "`SpawnChild`, by the code and the grants then"),
     ("a bucket goes after the horizon only", "the substrate's clock: the horizon is the host's, and no file has it"),
     ("signatures, flush numbers and hashes", "`waypost verify`"),
 )  # fmt: skip
