@@ -64,29 +64,31 @@ def sentence_of(situation: Situation) -> Sentence:
 
 def threadless(crowd: Crowd) -> Sentence:
     """The sentence of what waits for a thread: which limit is reached, and what raises it."""
-    there, raised = f"{crowd.count} of {crowd.most} processes and threads are there", ""
+    reached, helps, line = _full(crowd)
+    waits_for = f"a thread for its code to run in: {reached}"
+    return Sentence(waits_for=waits_for, then=f"it goes on by itself when one is free; {helps}", command=line)
+
+
+def _full(crowd: Crowd) -> tuple[str, str, str]:
+    """The limit that is reached, what raises it, and the command for that, if it is one of ours."""
+    counted = f"{crowd.count} of {crowd.most} processes and threads are there"
     match crowd.whose:
         case "user":
-            limit, helps = "its user's, of --processes or ulimit -u", "end that host and let it have more"
-            raised = command("run", "--processes", str(2 * crowd.most))
+            line = command("run", "--processes", str(2 * crowd.most))
+            return f"{counted} (its user's, of --processes or ulimit -u)", "end that host and let it have more", line
         case "service":
-            limit, helps = f"of {crowd.group}", "allow that service more, by TasksMax= of systemd"
+            return f"{counted} (of {crowd.group})", "allow that service more, by TasksMax= of systemd", ""
         case "machine":
-            limit, helps = "of this machine", "allow it more, by sysctl kernel.threads-max"
+            return f"{counted} (of this machine)", "allow it more, by sysctl kernel.threads-max", ""
         case _:
             assert_never(crowd.whose)
-    return Sentence(
-        waits_for=f"a thread for its code to run in: {there} ({limit})",
-        then=f"it goes on by itself when one is free; {helps}",
-        command=raised,
-    )
 
 
 def _crowded(why: Sentence, crowd: Crowd) -> Sentence:
     """Whatever needs a thread waits for it; whether anything does isn't known here."""
-    full = threadless(crowd)
-    more = f"whatever needs one waits for {full.waits_for}; {full.then}"
-    return replace(why, then=f"{why.then}; {more}", command=why.command or full.command)
+    reached, helps, line = _full(crowd)
+    more = f"what needs a new thread waits for one, as {reached}; {helps}"
+    return replace(why, then=f"{why.then}; {more}", command=why.command or line)
 
 
 def _shut(situation: Situation, code: str) -> Sentence:
