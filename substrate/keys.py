@@ -93,12 +93,18 @@ class SigningKey:
         Raises BadKey and OSError.
         """
         writer, name = disk or Disk(), str(path)
+        public = f"{name}.pub"
+        there = Path(public).exists()
         try:
             made = cls.load(name)
         except FileNotFoundError:
+            if there:
+                raise BadKey(name, "it is gone, and its public half is there") from None
             made = cls._create(writer, name)
-        public = f"{name}.pub"
-        if not Path(public).exists():
+        if there:
+            if PublicKey.load(public).raw != made.public.raw:
+                raise BadKey(public, f"it is not the public half of {name}")
+        else:
             aside = f"{public}.{secrets.token_hex(8)}.new"
             writer.write_file(aside, f"{made.public.line()} waypost host\n".encode())
             writer.rename(aside, public)

@@ -78,7 +78,7 @@ def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: P
     host = HostProcess(file, data=data).start(ready="desk is held")
     try:
         resumed = verb("resume", "desk", "--yes", data=data)
-        assert (resumed.status, "held" in resumed.out, "1 mails" in resumed.out) == (0, True, True)
+        assert (resumed.status, "held" in resumed.out, "1 mail " in resumed.out) == (0, True, True)
         host.wait_for("completed")
     finally:
         host.stop()

@@ -10,7 +10,7 @@ import pytest
 from substrate import SigningKey, layout, verify
 from substrate.disk import Disk
 from substrate.epoch import decode_epoch
-from substrate.errors import RolledBack
+from substrate.errors import BadKey, RolledBack
 from substrate.heads import Heads, read_note
 from substrate.state import decode_state
 from substrate.store import Store
@@ -18,12 +18,14 @@ from waypost.host import spool
 from waypost.host.alone import accept_rollback, alone
 from waypost.host.backup import Made, backup
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
+from waypost.host.deploying import keys
 from waypost.host.errors import HostRuns, NoHost, NotNow
 from waypost.host.keeping_errors import (
     AlreadyThere,
     BadBackup,
     GitFailed,
     InTheWayOfBackup,
+    KeyGone,
     NoGit,
     NoSuchDeployment,
     NotSound,
@@ -352,3 +354,25 @@ def test_of_a_repository_that_was_set_back_there_is_no_receipt(data: DataDir, tm
         receipt_for(data, NAME, "2026-11-30T00:00:00.000Z")
     accept_rollback(data, NAME)
     assert receipt_for(data, NAME, "2026-11-30T00:00:00.000Z").claim.epoch == 2
+
+
+def test_a_signing_key_that_is_gone_is_never_made_anew(data: DataDir, tmp_path: Path) -> None:
+    """Every repository here would be one that somebody else has signed; and what still can be done is said."""
+    opened(data).close()
+    data.signing_key.unlink()
+    with pytest.raises(KeyGone, match="the signing key is gone, and it has signed a repository here") as refused:
+        keys(data)
+    assert not data.signing_key.exists()
+    command = refused.value.hint.split("`")[1].replace("waypost restore --from ", "").split()
+    assert restore(tmp_path / "there", source=command[0]).upto == 3
+
+
+def test_halves_of_two_keys_are_refused(data: DataDir) -> None:
+    """What is signed by the one isn't verified by the other, and nobody would know why."""
+    SigningKey.load_or_create(data.keys / "other")
+    shutil.copy(data.keys / "other.pub", data.public_key)
+    with pytest.raises(BadKey, match="it is not the public half of"):
+        keys(data)
+    (data.keys / "other").unlink()
+    with pytest.raises(BadKey, match="it is gone, and its public half is there"):
+        SigningKey.load_or_create(data.keys / "other")

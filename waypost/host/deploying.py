@@ -24,6 +24,7 @@ from waypost.host.errors import NotWritable, Taken
 from waypost.host.lock import HostLock
 from waypost.host.materialise import compiled, materialise, sweep
 from waypost.host.once import once
+from waypost.host.signing import signing_key
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import Now, stamp
 
@@ -113,9 +114,12 @@ def deploy_alone(place: Path, one: Described, *, command: tuple[str, ...]) -> bo
 
 
 def keys(data: DataDir) -> tuple[SigningKey, bytes]:
-    """The host's signing key and its mail key, made at the first start. Raises BadKey, BadMailKey, NotWritable."""
+    """The host's signing key and its mail key, made at the first start.
+
+    Raises KeyGone, BadKey, BadMailKey, NotWritable.
+    """
     try:
-        return SigningKey.load_or_create(data.signing_key), mail_key(data)
+        return signing_key(data), mail_key(data)
     except OSError as failure:
         raise NotWritable(str(data.keys), failure) from failure
 

@@ -12,7 +12,6 @@ from shutil import rmtree
 import msgspec
 
 from substrate.disk import Disk
-from substrate.keys import SigningKey
 from substrate.reference.bring import Brought, bring
 from substrate.reference.errors import Left, NotReference
 from substrate.reference.source import Source
@@ -25,6 +24,7 @@ from waypost.host.clock import SystemClock
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
 from waypost.host.errors import HostError, NotWritable
 from waypost.host.lock import HostLock
+from waypost.host.signing import signing_key
 from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.mail import BadAddress
@@ -151,7 +151,7 @@ def carry_out(data: Path, order: Order, *, disk: Disk | None = None, limits: Lim
         settings = Settings(deployment=order.name, address=address, message_id=message_ids(mail_key(place), address))
         aside = place.path / "importing"
         try:
-            key = SigningKey.load_or_create(place.signing_key)
+            key = signing_key(place)
             _clear(aside, writer)
             writer.make_directory(str(aside), 0o700)
             made = aside / f"{order.name}.git"

@@ -1,8 +1,9 @@
 """What is refused by the verbs that look after a deployment as a whole: held ones, backups, restores."""
 
+import shlex
 from difflib import get_close_matches
 
-from waypost.host.errors import HostError
+from waypost.host.errors import DataDirectory, HostError
 
 _NAMED = 8
 """Deployments that are named where one is looked for that isn't there."""
@@ -131,6 +132,19 @@ class NotSound(HostError):
         more = f"\n    and {len(faults) - _FAULTS} more" if len(faults) > _FAULTS else ""
         super().__init__(f"{name}: it isn't sound:{shown}{more}", hint=hint)
         self.name, self.faults = name, faults
+
+
+class KeyGone(DataDirectory):
+    """The host's signing key isn't there, and repositories are that it has signed."""
+
+    def __init__(self, path: str, repository: str, count: int) -> None:
+        signed = "a repository" if count == 1 else f"{count} repositories"
+        super().__init__(
+            f"{path}: the signing key is gone, and it has signed {signed} here; no other one is made in its place",
+            hint="put it back from your backup; if it is lost for good, each goes on under a new key in another place: "
+            f"`waypost restore --from {shlex.quote(repository)} --data DIR`",
+        )
+        self.path, self.repository, self.count = path, repository, count
 
 
 class NoGit(HostError):

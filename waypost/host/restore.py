@@ -34,6 +34,7 @@ from waypost.host.files import place, sync_directory
 from waypost.host.git import fetch, largest
 from waypost.host.keeping_errors import AlreadyThere, BadBackup, NotSound
 from waypost.host.packing import Manifest, Member
+from waypost.host.signing import signing_key
 from waypost.model.ids import deployment
 
 _LARGEST = 1024**3
@@ -187,7 +188,7 @@ def _keys(data: DataDir, found: _Source, disk: Disk) -> SigningKey:
         place(data.signing_key, files[packing.SIGNING_KEY].read_bytes())
         if not data.mail_key.exists():
             place(data.mail_key, files[packing.MAIL_KEY].read_bytes())
-    return SigningKey.load_or_create(data.signing_key, disk)
+    return signing_key(data, disk)
 
 
 def _begin(repository: Path, ours: SigningKey, heads: Heads, disk: Disk) -> Noted:

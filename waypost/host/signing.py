@@ -1,0 +1,18 @@
+"""The key that signs all of a data directory's repositories: made once, before the first of them, and never again.
+
+What this promises: where something was signed already, a key that is gone is said to be gone. Another one in its place
+would make of each repository here one that somebody else has signed.
+"""
+
+from substrate.disk import Disk
+from substrate.keys import SigningKey
+from waypost.host.datadir import DataDir
+from waypost.host.keeping_errors import KeyGone
+
+
+def signing_key(data: DataDir, disk: Disk | None = None) -> SigningKey:
+    """The host's signing key, made where there is no repository yet. Raises KeyGone, BadKey, OSError."""
+    signed = data.deployments()
+    if signed and not data.signing_key.exists():
+        raise KeyGone(str(data.signing_key), str(data.repo(signed[0])), len(signed))
+    return SigningKey.load_or_create(data.signing_key, disk)
