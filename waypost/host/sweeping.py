@@ -16,8 +16,8 @@ from ipc import strays, sweep
 from ipc.strays import Mark
 from waypost.host.reserved import Reserved
 
-PATIENCE = 30.0
-"""Seconds that all of it has; it needs some twenty thousandths, and one for each user."""
+PATIENCE, EACH = 30.0, 0.1
+"""Seconds that all of it has, and for each user more; it needs some forty thousandths, and three for each."""
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Sweeping:
                 cwd="/",
                 pass_fds=(held,),
                 start_new_session=True,
-                timeout=PATIENCE,
+                timeout=PATIENCE + EACH * len(given),
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as failure:
