@@ -159,7 +159,7 @@ def told(path: Path) -> Told:
     return sorted([*found, (0, (f"generation {begun}", *view.entries(layout.CODE)))])
 
 
-@pytest.mark.parametrize("stride", [11, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("stride", [23, pytest.param(1, marks=pytest.mark.torture)])
 def test_parents_and_children_are_whole_after_death_at_any_point(tmp_path: Path, stride: int) -> None:
     """What was acknowledged is there; what wasn't is there in all logs and the queue, or in none; and it goes on."""
     whole = tmp_path / "whole.git"
