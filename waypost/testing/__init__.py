@@ -8,7 +8,8 @@ runs                memory_run, memory_log: a workflow without a host; random_pr
 one real child      scripted_child, scripted_host, child_stage, boxed
 a real host         host_process, host_here, mortal (may be killed), background, verbs, deployment, sleeping
 away from others    own_pids (a test's body in a pid namespace), unprivileged (tests as nobody)
-crash tests         dying (a command that ends at its n-th point), torture, torture_check, driver, errands, reaper, evidence, corruptions, misdeeds
+crash tests         dying (a command that ends at its n-th point)
+                    torture, torture_check, driver, errands, reaper, evidence, corruptions, misdeeds
 generated pages     diagrams, lifecycle, doors; histories: recorded runs; cases: hostile inputs
 
 What is made by hand is typed and keeps the real rules; where the real thing can run, it does.
