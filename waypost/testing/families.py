@@ -23,6 +23,7 @@ from waypost.model.code import deployed, tree_hash
 from waypost.model.declaration import ChildDeclared, Declared
 from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.limits import DEFAULT, Limits
+from waypost.model.schedule import Schedule
 from waypost.testing.desk import ADDRESS, STARTED, Desk, Files, first_files, message
 
 CODE = {"flow.py": b"x = 1\n"}
@@ -44,10 +45,10 @@ class Family:
             self.deploy(*CHILDREN)
         self._mails = itertools.count(1)
 
-    def deploy(self, *children: str) -> None:
-        """Code that has these child workflows is what runs from now on."""
+    def deploy(self, *children: str, schedules: tuple[Schedule, ...] = ()) -> None:
+        """Code that has these child workflows, and schedules, is what runs from now on."""
         known = tuple(ChildDeclared(name=name, asynchronous=True) for name in children)
-        declared = Declared(name="expenses", address=ADDRESS, children=known or UNSET)
+        declared = Declared(name="expenses", address=ADDRESS, children=known or UNSET, schedules=schedules or UNSET)
         self.desk.must(Deploy(record=deployed(CODE, root="", module="flow", declared=declared), files=CODE))
 
     @property
