@@ -123,9 +123,13 @@ def test_a_mail_runs_to_its_park_and_an_operators_answer_ends_it(running: Runnin
     assert (why.command, why.alternative) == (f"waypost approve {taken.run}", f"waypost reject {taken.run}")
     assert running.client.get(DeploymentWhy, "deployments", "asking", "why") == why.on
     assert running.client.get(Whys, "why") == Whys(hosted=True, deployments=(why.on,))
+    status_names_signer_isolation_and_deployments(running)
     body = json.dumps({"approved": True, "comment": "fine"}).encode()
     answered = running.client.post(Answered, "runs", taken.run, "answer", body=body)
     assert answered.approved
+    with pytest.raises(Said) as second:  # two operators, one approval
+        running.client.post(Answered, "runs", taken.run, "answer", body=b'{"approved": false}')
+    assert second.value.code in {"already-decided", "ended", "terminal"}
     assert answered.by == user_name(os.geteuid()), "who decided is the kernel's word, never the request's"
     running.wait_for("completed")
     shown = running.client.get(RunShown, "runs", taken.run)
@@ -183,7 +187,7 @@ def test_the_runs_of_a_stopped_deployment_are_read_as_without_a_host(running: Ru
     assert withheld.value.code == "withheld"
 
 
-def test_a_wish_that_can_not_be_read_changes_nothing(running: Running) -> None:
+def wishes_that_can_not_be_read(running: Running) -> None:
     """Nor one for a deployment that isn't there; by a code each time."""
     for path, body, code in (
         (("none", "drain"), b"", "no-such-deployment"),
@@ -201,29 +205,18 @@ def test_a_wish_that_can_not_be_read_changes_nothing(running: Running) -> None:
     assert running.client.get(DeploymentFollowed, "deployments", "asking").status.state in {"starting", "running"}
 
 
-def test_a_redelivered_mail_is_accepted_once(running: Running) -> None:
+def a_redelivered_mail(running: Running) -> None:
     """The sender never saw the first answer; there must be one run all the same."""
     first, second = running.send("twice"), running.send("twice")
     assert (second.outcome, second.run, second.arrival) == ("already-present", first.run, first.arrival)
 
 
-def test_another_mail_under_the_same_id_is_kept_and_not_taken_for_the_first(running: Running) -> None:
+def another_mail_under_the_same_id(running: Running) -> None:
     """Its sender is told that it is safe, so somebody must be able to see it."""
     first = running.send("one")
     other = MAIL % (b"other", b"one")
     taken = running.client.post(MailTaken, "mail", "asking@example.com", body=other, content_type="message/rfc822")
     assert (taken.outcome, taken.place, taken.arrival) == ("on-hold", "hold", first.arrival + 1)
-
-
-def test_a_second_answer_is_refused_with_who_decided(running: Running) -> None:
-    """Two operators, one approval."""
-    taken = running.send("decided")
-    running.wait_for("waits for boss@example.com")
-    body = json.dumps({"approved": False}).encode()
-    running.client.post(Answered, "runs", taken.run, "answer", body=body)
-    with pytest.raises(Said) as refused:
-        running.client.post(Answered, "runs", taken.run, "answer", body=body)
-    assert refused.value.code in {"already-decided", "ended", "terminal"}
 
 
 def test_a_sink_is_told_what_opens_and_closes_until_the_host_ends(running: Running) -> None:
@@ -329,7 +322,7 @@ UNACCEPTABLE = [
 ]
 
 
-def test_what_cannot_be_accepted_is_refused_in_words(running: Running) -> None:
+def what_cannot_be_accepted(running: Running) -> None:
     """Nothing is stored, and the sender is told what to do."""
     for address, raw, code in UNACCEPTABLE:
         with pytest.raises(Said) as refused:
@@ -353,7 +346,7 @@ WRONG = [
 ]
 
 
-def test_a_wrong_request_is_a_problem_record(running: Running) -> None:
+def wrong_requests(running: Running) -> None:
     """Programs read the code, people the message; nobody ever reads a traceback."""
     for method, path, body, status in WRONG:
         with reached(running.host.data.socket) as name, socket.socket(socket.AF_UNIX) as plain:
@@ -366,7 +359,7 @@ def test_a_wrong_request_is_a_problem_record(running: Running) -> None:
             assert msgspec.json.decode(response.read(), type=Problem).message
 
 
-def test_what_is_no_http_is_a_problem_record_too(running: Running) -> None:
+def what_is_no_http(running: Running) -> None:
     """Whoever meets the socket with the wrong program learns what it is."""
     with reached(running.host.data.socket) as name, socket.socket(socket.AF_UNIX) as plain:
         plain.connect(name)
@@ -429,10 +422,8 @@ def test_mails_that_come_at_once_share_a_room_and_the_one_that_does_not_fit_is_w
     assert running.send("third", size=50_000).outcome == "enqueued"
 
 
-def test_status_names_signer_isolation_and_deployments(running: Running) -> None:
+def status_names_signer_isolation_and_deployments(running: Running) -> None:
     """What a monitoring script asks for."""
-    running.send("status")
-    running.wait_for("waits for boss@example.com")
     status = running.client.get(Status, "status")
     assert status.isolation == "none"
     assert status.signer.startswith("SHA256:")
@@ -440,18 +431,30 @@ def test_status_names_signer_isolation_and_deployments(running: Running) -> None
     assert status.deployments[0].pid is not None
 
 
-def test_the_socket_is_private(running: Running) -> None:
+def a_socket_that_is_private(running: Running) -> None:
     """Whoever can connect can approve."""
     mode = running.host.data.socket.stat().st_mode
     assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
     assert stat.S_IMODE(running.host.data.path.stat().st_mode) == 0o700
 
 
-def test_a_second_host_is_refused(running: Running) -> None:
+def a_second_host(running: Running) -> None:
     """One host for each data directory; the first one isn't disturbed."""
     with pytest.raises(HostRuns, match=f"pid {os.getpid()}"):
         Host.start(running.host.config)
     assert running.client.get(Status, "status").pid == os.getpid()
+
+
+def test_what_is_asked_wrongly_is_refused_in_words_and_changes_nothing(running: Running) -> None:
+    """One host for all of it, which goes on as if nobody had asked; whose mail was taken already is told so."""
+    wishes_that_can_not_be_read(running)
+    what_cannot_be_accepted(running)
+    wrong_requests(running)
+    what_is_no_http(running)
+    a_socket_that_is_private(running)
+    a_second_host(running)
+    a_redelivered_mail(running)
+    another_mail_under_the_same_id(running)
 
 
 SPY = '''
