@@ -12,9 +12,12 @@ import pytest
 
 from waypost.host.describe import describe, describe_all
 from waypost.host.errors import BadWorkflow, NotOurs, Taken
+from waypost.host.exits import Exit
 from waypost.host.own import PACKAGES, check_own
+from waypost.model import zones
 from waypost.model.code import tree_hash
 from waypost.testing.background import Background
+from waypost.testing.verbs import verb
 
 WORKFLOW = '''
 from waypost import Mail, Workflow
@@ -195,3 +198,21 @@ def test_packages_of_another_distribution_are_refused() -> None:
         with pytest.raises(NotOurs, match="'ipc'") as refused:
             check_own({**ours, "ipc": owners})
         assert "environment of its own" in refused.value.hint
+
+
+def test_code_that_is_deployed_comes_up_also_where_its_zone_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host is mostly started with the file: a zone that is no more is its schedule's trouble, and not its runs'."""
+    file, data = tmp_path / "plain.py", tmp_path / "data"
+    file.write_text(GOOD.replace("@plain.run", '@plain.cron("0 9 * * *", tz="Asia/Tokyo")\n@plain.run'))
+    assert verb("deploy", str(file), data=data).status == Exit.OK
+    zones.zone.cache_clear()
+    monkeypatch.setattr(zones, "names", lambda: frozenset({"UTC"}))
+    assert describe(file, timeout=30, environment=os.environ, data=data).spec.name == "plain"
+    for elsewhere in (None, tmp_path / "other"):
+        with pytest.raises(BadWorkflow, match="there is no time zone 'Asia/Tokyo'"):
+            describe(file, timeout=30, environment=os.environ, data=elsewhere)
+    file.write_text(f"{file.read_text()}\n")
+    with pytest.raises(BadWorkflow, match="there is no time zone 'Asia/Tokyo'"):
+        describe(file, timeout=30, environment=os.environ, data=data)

@@ -30,6 +30,7 @@ from waypost.host.errors import BadWorkflow, Taken
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.materialise import TREE
 from waypost.host.staging import staged
+from waypost.host.untimely import deployed_already, refuse_untimely
 from waypost.model import declaration
 from waypost.model.code import Deployed, Files, deployed
 from waypost.model.errors import Invalid
@@ -147,8 +148,13 @@ def describe(
         answer = ask(str(place), files, tree.entry, timeout=timeout, environment=environment, isolation=isolation)
         if isinstance(answer, declaration.Description):
             if answer.workflow.files == listed:
-                refuse_untimely(str(place), answer.workflow)
-                return described(str(place), files, answer)
+                one = described(str(place), files, answer)
+                try:
+                    refuse_untimely(str(place), answer.workflow)
+                except BadWorkflow:
+                    if not deployed_already(data, one.spec.name, one.record):
+                        raise
+                return one
             listed = answer.workflow.files
         elif answer.wanted and any(path not in sizes for path in tree.module(answer.wanted)):
             modules.append(answer.wanted)
@@ -211,28 +217,6 @@ def looked(
             return folder, *_answer(arguments, how.timeout, kept | FIXED | {MARK: mark.text}, given)
         finally:
             strays.end(mark)  # what its import has started, wherever that went
-
-
-def refuse_untimely(shown: str, declared: declaration.Declared) -> None:
-    """Raises BadWorkflow: a zone is unknown here, a schedule never comes, or mail_to has a pattern.
-
-    Of new code alone. What is deployed runs: the zone database may have changed since, and that is the one schedule's
-    trouble, which `waypost schedule list` tells, and not its runs'.
-    """
-    from waypost.model.schedule import MOST, check  # it loads the calendar; few have schedules
-
-    if pattern := next((one for one in declared.mail_to if "*" in one), ""):
-        grant = f"`waypost grants set {declared.name} --mail '{pattern}'` lets it mail a whole domain"
-        raise BadWorkflow(shown, f"{declared.name}: mail_to lists addresses, not {pattern!r}", hint=grant)
-    schedules = declared.schedules or ()
-    if len({each.id for each in schedules}) < len(schedules) or len(schedules) > MOST:
-        raise BadWorkflow(shown, f"{declared.name} has more than {MOST} schedules, or two of one name")
-    for each in schedules:
-        try:
-            check(each, time.time_ns() // 1_000_000)
-        except Invalid as bad:
-            where = f"{declared.name}: @cron({each.expression!r}, tz={each.tz!r})"
-            raise BadWorkflow(shown, f"{where}: {bad.message}", hint=bad.hint) from None
 
 
 def described(shown: str, files: Files, answer: declaration.Description) -> Described:
