@@ -53,6 +53,11 @@ EVERY: list[ev.AnyEvent] = [
     ev.MailQueued(call=CALL, message_id="<m@x>", to=("ann@example.com",), ordinal=4, sha256=HASH),
     ev.MailSent(call=CALL, ordinal=4),
     ev.MailFailed(call=CALL, reason="no grant"),
+    ev.ChildSpawned(call=CALL, child=RunId("run_7_0000000000000000"), workflow="leg", arguments=HASH, seen=3),
+    ev.ChildRefused(call=CALL, workflow="leg", reason="no grant"),
+    ev.ChildCompleted(call=CALL, outcome="failed", error=ev.Fault(type="E", message="m")),
+    ev.ChildCancelRequested(call=CALL),
+    ev.CodeRested(seen=3),
     ev.Foreign(was="CancelRequested", about="drain", original=HASH),
 ]
 
