@@ -19,7 +19,7 @@ _FILE = 16
 """Characters of ``/0000000001.json``."""
 _ALONE = frozenset(
     {ev.StepStarted, ev.StepCompleted, ev.AttemptScheduled, ev.TimerSet, ev.TimerFired, ev.TimerCancelled}
-    | {ev.SignalAwaited, ev.SignalAwaitAbandoned, ev.RunPaused, ev.RunUnpaused, ev.RunFailed}
+    | {ev.SignalAwaited, ev.SignalAwaitAbandoned, ev.RunPaused, ev.RunUnpaused, ev.RunFailed, ev.CodeRested}
 )
 """Kinds that name nothing beside the log (but a value, which is looked for), and that the table tells the author of."""
 

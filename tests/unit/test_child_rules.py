@@ -5,8 +5,10 @@ from collections.abc import Callable
 import msgspec
 
 from substrate import layout
-from substrate.messages import Reject
-from substrate.rules import Commit, Ground, judge
+from substrate.messages import Append, Reject
+from substrate.operations import Change
+from substrate.rules import Commit, Ground, judge, proposed
+from substrate.rules.plain import plain_append
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
@@ -67,6 +69,16 @@ def test_neither_half_of_an_end_may_stand_alone() -> None:
     for lie in lies:
         changed = ev.stored(lie, seq=event.seq, at=event.at, prev=event.prev)[1]
         assert _judged(other, {path: changed} | _of(one, child), ()) == {"child"}
+
+
+def test_that_a_run_rests_goes_the_short_way() -> None:
+    """Each run that comes to rest may say so: it is paid for like any step."""
+    family = Family()
+    run = family.root()
+    made = family.desk.decide(Append(by=family.by, run=run, events=(ev.CodeRested(seen=1),)))
+    assert isinstance(made, Change)
+    ground = Ground(repository=REPOSITORY, address=ADDRESS, limits=Limits())
+    assert plain_append(family.desk.index, proposed(made), ground) is not None
 
 
 def test_a_failure_of_a_child_goes_no_short_way() -> None:
