@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,6 +13,7 @@ from waypost.cli.client import Client, HostStopped
 from waypost.host.answers import Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.host.exits import Exit, exit_for
+from waypost.testing.background import Background
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]", b"what?\r\n\r\n"])
@@ -74,28 +74,24 @@ def test_a_host_that_was_stopped_is_named_at_once(tmp_path: Path) -> None:
         "listener = socket.socket(socket.AF_UNIX)\n"
         "listener.bind(sys.argv[1])\n"
         "listener.listen()\n"
-        "print(flush=True)\n"
+        "print('up', flush=True)\n"
         "while True:\n"
         "    with listener.accept()[0] as caller:\n"
         "        caller.recv(65_536)\n"
     )
     at = tmp_path / "s"
-    with subprocess.Popen([sys.executable, "-c", listens, str(at)], stdout=subprocess.PIPE) as host:
-        try:
-            assert host.stdout is not None
-            host.stdout.readline()
-            host.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, host.pid, os.WSTOPPED)
-            with pytest.raises(HostStopped, match=f"process {host.pid}") as found:
-                Client(at).post(Runs, "runs")
-            assert f"kill -CONT {host.pid}" in found.value.hint
-            assert exit_for(found.value.code) is Exit.WITHHELD
-            host.send_signal(signal.SIGCONT)
-            os.waitid(os.P_PID, host.pid, os.WCONTINUED)
-            with pytest.raises(Unanswered):
-                Client(at).post(Runs, "runs")
-        finally:
-            host.kill()
+    with Background("-c", listens, str(at), command=(sys.executable,)) as host:
+        host.wait_for("up")
+        host.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, host.pid, os.WSTOPPED)
+        with pytest.raises(HostStopped, match=f"process {host.pid}") as found:
+            Client(at).post(Runs, "runs")
+        assert f"kill -CONT {host.pid}" in found.value.hint
+        assert exit_for(found.value.code) is Exit.WITHHELD
+        host.signal(signal.SIGCONT)
+        os.waitid(os.P_PID, host.pid, os.WCONTINUED)
+        with pytest.raises(Unanswered):
+            Client(at).post(Runs, "runs")
 
 
 def test_a_host_that_says_nothing_is_given_up(tmp_path: Path) -> None:
