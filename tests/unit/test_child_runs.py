@@ -11,6 +11,7 @@ import pytest
 from waypost import ChildFailed, ChildRefused, Mail, Workflow, receive
 from waypost.authoring.requests import CallChild
 from waypost.child import effects as fx
+from waypost.child.errors import HostBroke
 from waypost.child.phase import Phase
 from waypost.model import events as ev
 from waypost.model.child_events import ChildOutcome, Parent
@@ -532,3 +533,28 @@ def test_a_child_may_have_children() -> None:
     assert kinds(run) == ["RunStarted", "ChildSpawned"]
     ended(run, "r1#1", b'{"text":"paid"}')
     assert last(run) == '"paid"'
+
+
+def test_a_child_whose_mail_has_no_arguments_is_its_hosts_fault() -> None:
+    """Nobody but the host writes that mail, so it isn't the code that doesn't fit."""
+    log = MemoryLog()
+    log.start(MAIL, parent=Parent(run=PARENT, call=CallId("r1#1"), workflow="pay", depth=1))
+    with pytest.raises(HostBroke, match="the mail of a child run has no arguments"):
+        MemoryRun(a_workflow(_nothing, pay), log)
+
+
+def test_a_parent_that_is_paused_asks_again_when_it_goes_on() -> None:
+    """Its request was refused without an event, as that of a paused run is; nothing is lost by it."""
+    log = MemoryLog()
+    log.start(MAIL)
+    run = MemoryRun(a_workflow(_pays), log)
+    (ask,) = (effect for effect in run.drive.effects() if isinstance(effect, fx.Ask))
+    log.append([ev.RunPaused(code="operator")])
+    run.settle()
+    run.drive.answered(ask.call, ask.request, "the run is paused (operator)")
+    run.settle()
+    assert kinds(run) == ["RunStarted", "RunPaused"]
+    log.append([ev.RunUnpaused(by="ann")])
+    run.settle()
+    assert kinds(run)[2:] == ["RunUnpaused", "ChildSpawned"]
+    assert isinstance(log.state, Parked)
