@@ -15,7 +15,7 @@ from substrate.heads import Heads, read_note
 from substrate.state import decode_state
 from substrate.store import Store
 from waypost.host import spool
-from waypost.host.alone import accept_rollback, alone
+from waypost.host.alone import accept_rollback, alone, rotate_key
 from waypost.host.backup import Made, backup
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
 from waypost.host.deploying import keys
@@ -30,7 +30,7 @@ from waypost.host.keeping_errors import (
     NoSuchDeployment,
     NotSound,
 )
-from waypost.host.offline import receipt_for
+from waypost.host.offline import Offline, receipt_for
 from waypost.host.restore import restore
 from waypost.testing.disks import Died, DyingDisk, HookedDisk
 from waypost.testing.stores import fresh_store, fsck, git, put
@@ -362,6 +362,10 @@ def test_a_signing_key_that_is_gone_is_never_made_anew(data: DataDir, tmp_path: 
     data.signing_key.unlink()
     with pytest.raises(KeyGone, match="the signing key is gone, and it has signed a repository here") as refused:
         keys(data)
+    for verb in (rotate_key, lambda data: accept_rollback(data, NAME), lambda data: receipt_for(data, NAME, "")):
+        with pytest.raises(KeyGone):
+            verb(data)
+    assert Offline(data).situations()[0].state == ""  # for reading the public half is enough
     assert not data.signing_key.exists()
     command = refused.value.hint.split("`")[1].replace("waypost restore --from ", "").split()
     assert restore(tmp_path / "there", source=command[0]).upto == 3

@@ -19,6 +19,7 @@ from substrate.rotation import rotate
 from waypost.host.datadir import DataDir
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.lock import HostLock
+from waypost.host.signing import key_of
 from waypost.model.times import stamp
 
 
@@ -51,7 +52,7 @@ def rotate_key(data: DataDir, disk: Disk | None = None) -> SigningKey:
     """
     writer = disk or Disk()
     with alone(data):
-        old = SigningKey.load(data.signing_key)
+        old = key_of(data)
         if not data.next_key.exists():
             for name in data.deployments():
                 _look(data, name, old)
@@ -90,4 +91,4 @@ def accept_rollback(data: DataDir, name: str) -> Accepted:
     """Go on from what is there of a deployment. Raises NoSuchDeployment, HostRuns, SubstrateError."""
     known(data, name)
     with alone(data):
-        return accept(data.repo(name), SigningKey.load(data.signing_key), data.head(name), at=now())
+        return accept(data.repo(name), key_of(data), data.head(name), at=now())

@@ -30,6 +30,7 @@ from waypost.host.files import sync_directory
 from waypost.host.git import bundle, git
 from waypost.host.keeping_errors import BadBackup, InTheWayOfBackup, NoSuchDeployment, NotSound
 from waypost.host.packing import Manifest, Packed, measured
+from waypost.host.signing import key_of
 from waypost.model.limits import DEFAULT
 from waypost.model.times import stamp
 
@@ -60,7 +61,7 @@ def backup(data: DataDir, name: str, file: Path, *, with_keys: bool, sealed: Cal
         raise NoSuchDeployment(name, data.deployments())
     if file.exists() or file.is_symlink():
         raise InTheWayOfBackup(str(file))
-    key = SigningKey.load(data.signing_key)
+    key = key_of(data)
     # Before the seal: a mail that a host takes in meanwhile is then in both, and is recognised; never in neither.
     with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.absolute().parent) as folder:
         aside = Path(folder)

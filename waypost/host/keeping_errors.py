@@ -138,7 +138,7 @@ class KeyGone(DataDirectory):
     """The host's signing key isn't there, and repositories are that it has signed."""
 
     def __init__(self, path: str, repository: str, count: int) -> None:
-        signed = "a repository" if count == 1 else f"{count} repositories"
+        signed = "a repository" if count <= 1 else f"{count} repositories"
         super().__init__(
             f"{path}: the signing key is gone, and it has signed {signed} here; no other one is made in its place",
             hint="put it back from your backup; if it is lost for good, each goes on under a new key in another place: "

@@ -7,7 +7,7 @@ from pathlib import Path
 from substrate.epoch import Noted
 from substrate.errors import BadKey, NoSuchRun, RolledBack, SubstrateError, Unreadable
 from substrate.heads import read_note
-from substrate.keys import PublicKey, SigningKey
+from substrate.keys import PublicKey
 from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
 from substrate.reader import Facts, Reader
 from substrate.receipt import Claim, Receipt, issue
@@ -17,6 +17,7 @@ from waypost.host.datadir import DataDir, refuse_unfinished
 from waypost.host.errors import NoDataDirectory, NoKey
 from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
+from waypost.host.signing import key_of
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT, Limits
 
@@ -122,6 +123,8 @@ def public_key(data: DataDir) -> PublicKey:
     try:
         return PublicKey.load(data.public_key)
     except FileNotFoundError:
+        if data.deployments():
+            return key_of(data).public
         raise NoDataDirectory(str(data.public_key), "the host's public key is not there") from None
 
 
@@ -168,7 +171,7 @@ def receipt_for(data: DataDir, name: str, at: str) -> Receipt:
     """
     if name not in data.deployments():
         raise NoSuchDeployment(name, data.deployments())
-    key = SigningKey.load(data.signing_key)
+    key = key_of(data)
     noted = read_note(data.head(name))  # before the repository, as above
     facts = Reader.open(data.repo(name), key.public).facts()
     if noted is not None and _missing(facts, noted):  # whoever had it could say later that nothing is missing
