@@ -150,6 +150,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut in the middle": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
     "a page of zeros": lambda file: file.write_bytes(file.read_bytes()[:4096] + bytes(file.stat().st_size - 4096)),
     "another format": lambda file: alter(file, "update stamp set format = '0'", "delete from mail"),
+    "a column less": lambda file: alter(
+        file, "update stamp set format = '4'", "drop index nobodys", "alter table run drop column parent"
+    ),
     "another repository": lambda file: alter(file, "update stamp set repository = 'x'", "delete from mail"),
     "never finished": lambda file: alter(file, "delete from stamp", "delete from run where ordinal > 2"),
     "a byte too many in each card": lambda file: alter(file, "update run set card = cast(card || x'00' as blob)"),
