@@ -249,17 +249,17 @@ class _Family:
     def _whole(self) -> Change:
         """All of it as one commit. A log that the change has written to already is filed anew, with what was added."""
         change = self._change
-        puts, deletes = dict(change.puts), list(change.deletes)
+        had = {fact.run for fact in change.facts if isinstance(fact, Appended)}
+        anew = had.intersection(self._base)
+        logs = tuple(f"{place}/" for run in anew for place in (layout.events_dir(run), layout.segments_dir(run)))
+        puts = {path: data for path, data in change.puts.items() if not path.startswith(logs)}
+        deletes = [path for path in change.deletes if not path.startswith(logs)]
         facts: dict[RunId, Appended] = {}
         for run, base in self._base.items():
             made = extended(self._view, run, base, (self._known[run], self._events[run]))
-            places = (f"{layout.events_dir(run)}/", f"{layout.segments_dir(run)}/")
-            puts = {path: data for path, data in puts.items() if not path.startswith(places)}
-            deletes = [path for path in deletes if not path.startswith(places)]
             puts |= made.puts
             deletes += made.deletes
             self._known[run], facts[run] = made.known, made.fact
-        had = {fact.run for fact in change.facts if isinstance(fact, Appended)}
         kept = tuple(
             facts[fact.run] if isinstance(fact, Appended) and fact.run in facts else fact for fact in change.facts
         )
