@@ -31,30 +31,54 @@ class Crowd:
     """Of a service: the control group."""
 
 
-def crowded(child: int, *, boxed: bool, proc: Path = _PROC, groups: Path = _GROUPS) -> Crowd | None:
-    """The limit that leaves no room for one more thread; None where there is room, or the kernel won't say."""
-    with suppress(OSError, ValueError, IndexError, StopIteration):
-        return next((each for each in _limits(child, boxed, proc, groups) if each.count >= each.most), None)
+class Machine:
+    """What counts for several children, read once: to be made anew whenever somebody asks."""
+
+    def __init__(self, *, proc: Path = _PROC, groups: Path = _GROUPS) -> None:
+        self._proc, self._groups = proc, groups
+        self._known: dict[str, Crowd | None] = {}
+        """By what a process's ``cgroup`` says, which of these is full."""
+        self._total, self._most = 0, 0
+        with suppress(OSError, ValueError, IndexError):
+            self._total = int((proc / "loadavg").read_text().split()[3].partition("/")[2])
+            self._most = int((proc / "sys/kernel/threads-max").read_text())
+
+    def crowded(self, child: int, *, boxed: bool) -> Crowd | None:
+        """The limit that leaves this child no room for one more thread; None: there is room, or the kernel won't say.
+
+        ``boxed``: it is in a namespace.
+        """
+        if 0 < self._most <= self._total:
+            return Crowd("machine", self._total, self._most)
+        with suppress(OSError, ValueError, IndexError, StopIteration):
+            text = (self._proc / f"{child}/cgroup").read_text()
+            if text not in self._known:
+                limits = (_limit(path) for path in _groups(text, self._groups))
+                self._known[text] = next((each for each in limits if each and each.count >= each.most), None)
+            return self._known[text] or self._of_its_user(child, boxed=boxed)
+        return None
+
+    def _of_its_user(self, child: int, *, boxed: bool) -> Crowd | None:
+        worker = processes(child, boxed=boxed, proc=self._proc)[-1]  # the limit is of the one that runs the code
+        lines = (self._proc / f"{worker}/limits").read_text().splitlines()
+        word = next(line for line in lines if line.startswith("Max processes")).split()[2]
+        if not word.isdigit() or int(word) > self._total or _exempt(worker, self._proc):
+            return None
+        count = _counted(child, boxed, self._proc)
+        return Crowd("user", count, int(word)) if count >= int(word) else None
+
+
+def _limit(group: Path) -> Crowd | None:
+    with suppress(OSError, ValueError):  # it has no such limit
+        return Crowd(
+            "service", int((group / "pids.current").read_text()), int((group / "pids.max").read_text()), group.name
+        )
     return None
 
 
-def _limits(child: int, boxed: bool, proc: Path, groups: Path) -> Iterator[Crowd]:  # noqa: FBT001 - as it was said
-    total = int((proc / "loadavg").read_text().split()[3].partition("/")[2])
-    yield Crowd("machine", total, int((proc / "sys/kernel/threads-max").read_text()))
-    for path in _groups(child, proc, groups):
-        with suppress(OSError, ValueError):  # it has no such limit
-            most = int((path / "pids.max").read_text())
-            yield Crowd("service", int((path / "pids.current").read_text()), most, path.name)
-    worker = processes(child, boxed=boxed, proc=proc)[-1]  # the limit is of the one that runs the code
-    soft = next(line for line in (proc / f"{worker}/limits").read_text().splitlines() if line.startswith("Max proc"))
-    word = soft.split()[2]
-    if word.isdigit() and int(word) <= total and not _exempt(worker, proc):
-        yield Crowd("user", _counted(child, boxed, proc), int(word))
-
-
-def _groups(child: int, proc: Path, groups: Path) -> Iterator[Path]:
-    """Its control groups that may limit processes, from its own up: each of them holds."""
-    for line in (proc / f"{child}/cgroup").read_text().splitlines():
+def _groups(text: str, groups: Path) -> Iterator[Path]:
+    """Control groups that may limit a process's threads, from its own up: each of them holds."""
+    for line in text.splitlines():
         number, kinds, name = line.split(":", 2)
         if number != "0" and "pids" not in kinds.split(","):
             continue

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.crowded import Crowd, crowded
+from ipc import crowded
+from ipc.crowded import Crowd
 from waypost.host.deployment_why import sentence_of, threadless, told
 from waypost.host.explain import Situation, read
 from waypost.host.run_why import why
@@ -51,7 +52,7 @@ class Machine:
 
     def asked(self, *, boxed: bool = False) -> Crowd | None:
         """The answer for process 7."""
-        return crowded(7, boxed=boxed, proc=self.proc, groups=self.groups)
+        return crowded.Machine(proc=self.proc, groups=self.groups).crowded(7, boxed=boxed)
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ def machine(tmp_path: Path) -> Machine:
 def test_where_there_is_room_nothing_is_said(machine: Machine) -> None:
     """Nor where the kernel says less than it might."""
     assert machine.asked() is None
-    assert crowded(4242, boxed=True, proc=machine.proc, groups=machine.groups) is None
+    assert crowded.Machine(proc=machine.proc, groups=machine.groups).crowded(4242, boxed=True) is None
+    assert crowded.Machine(proc=machine.groups, groups=machine.groups).crowded(7, boxed=True) is None
 
 
 def test_all_that_its_user_runs_counts(machine: Machine) -> None:
@@ -162,4 +164,4 @@ more.wait()
 """
     with Background("-I", "-S", "-c", code, command=(sys.executable,)) as child:
         child.wait_for("3")
-        assert crowded(child.pid, boxed=False) == Crowd("user", 4, 4)
+        assert crowded.Machine().crowded(child.pid, boxed=False) == Crowd("user", 4, 4)

@@ -68,7 +68,7 @@ from waypost.host.messages import Deliver, Deployed
 from waypost.host.offline import Offline
 from waypost.host.queued import mail_name, named_on_hold
 from waypost.host.source import locate
-from waypost.host.status import situation_of, status_of
+from waypost.host.status import situations_of, status_of
 from waypost.model.event_parts import Origin
 from waypost.model.events import Decision
 from waypost.model.ids import CallId, RunId
@@ -109,7 +109,7 @@ class Live:
 
     def situations(self) -> tuple[Situation, ...]:
         """Every deployment."""
-        return tuple(situation_of(each, self._limits, self._out) for each in self.deployed())
+        return situations_of(self.deployed(), self._limits, self._out)
 
     def statuses(self) -> tuple[DeploymentStatus, ...]:
         """Every deployment, for the host's status."""

@@ -1,12 +1,13 @@
 """How a deployment is, as the API answers it; with a mark by which whoever looks on knows that nothing has changed."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from actors.describing import Description
-from ipc.crowded import Crowd, crowded
+from ipc.crowded import Crowd, Machine
 from ipc.stopped import stopped
 from waypost.host.answers import AtWork, ChildExit, DeploymentFollowed, DeploymentStatus, FreshProcess
 from waypost.host.explain import Situation
@@ -17,8 +18,13 @@ from waypost.model.limits import Limits
 from waypost.model.times import stamp
 
 
-def situation_of(each: Deployed, limits: Limits, out: Path) -> Situation:
-    """All that is known of a deployment that a host runs; ``out`` is where its mail for others is put."""
+def situations_of(every: Iterable[Deployed], limits: Limits, out: Path) -> tuple[Situation, ...]:
+    """All that is known of deployments that a host runs; ``out`` is where their mail for others is put."""
+    machine = Machine()
+    return tuple(_situation(each, limits, out, machine) for each in every)
+
+
+def _situation(each: Deployed, limits: Limits, out: Path, machine: Machine) -> Situation:
     return Situation(
         name=each.spec.name,
         address=each.spec.address,
@@ -34,7 +40,7 @@ def situation_of(each: Deployed, limits: Limits, out: Path) -> Situation:
         why=each.description.why,
         live=each.description.live,
         stopped=stopped_of(each.description),
-        crowd=crowd_of(each.description),
+        crowd=crowd_of(each.description, machine),
         stuck=None if each.stuck is None else sentence(each.stuck, out),
     )
 
@@ -86,10 +92,10 @@ def stopped_of(description: Description) -> tuple[int, ...]:
     return () if child is None else stopped(child, boxed=_boxed(description))
 
 
-def crowd_of(description: Description) -> Crowd | None:
+def crowd_of(description: Description, machine: Machine) -> Crowd | None:
     """The limit that lets its child begin no more threads, as the kernel says now."""
     child = description.pid
-    return None if child is None else crowded(child, boxed=_boxed(description))
+    return None if child is None else machine.crowded(child, boxed=_boxed(description))
 
 
 def _boxed(description: Description) -> bool:
