@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from ipc import sweep
+from ipc.strays import Mark
 from waypost.host.reserved import Reserved
+from waypost.host.sweeping import Sweeping, end_strays
 from waypost.testing.own_pids import in_own_pids
 from waypost.testing.patience import PATIENCE
 
@@ -121,6 +123,35 @@ def test_a_user_that_another_host_has_reserved_is_left_alone(tmp_path: Path) -> 
         assert over(others)
     with Reserved.begin(place) as next_one:
         assert next_one.take(OTHERS), "who has swept keeps nothing"
+
+
+@in_own_pids
+def test_what_a_child_leaves_is_ended_unless_another_child_has_its_user_by_then(tmp_path: Path) -> None:
+    """Where an actor was replaced, the next child may be there before the end of the last one is seen."""
+    with Reserved.begin(tmp_path / "machine") as reserved, Sweeping(reserved) as sweeping:
+        assert reserved.take(OURS)
+        with running(WAITS, OURS) as ours, running(FLEES, OURS) as fleeing:
+            end_strays([Mark("last.", OURS)], [Mark("next.", OURS)], sweeping)
+            assert lives(ours)
+            assert lives(fleeing)
+            end_strays([Mark("next.", OURS)], [Mark("other.", OTHERS)], sweeping)
+            assert over(ours)
+            assert over(fleeing)
+
+
+@in_own_pids
+def test_without_a_reservation_nothing_is_swept_and_what_is_seen_is_ended(tmp_path: Path) -> None:
+    """A machine without /run, or one where another host has the user: what bears the child's mark is its own."""
+    place = tmp_path / "machine"
+    with Reserved(None) as nothing, Sweeping(nothing) as sweeping, running(WAITS, OURS) as ours:
+        assert (sweeping.apart, sweeping.last([OURS])) == ((), ())
+        sweeping.end([OURS])
+        assert lives(ours)
+    with Reserved.begin(place) as theirs, Reserved.begin(place) as mine, Sweeping(mine) as sweeping:
+        assert theirs.take(OURS)
+        with running(WAITS, OURS) as ours:
+            sweeping.end([OURS])
+            assert lives(ours)
 
 
 @in_own_pids
