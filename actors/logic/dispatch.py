@@ -46,7 +46,6 @@ from actors.logic.dispatch_book import Book
 from actors.logic.dispatch_card import (
     ABSENT,
     Answered,
-    Asked,
     Away,
     Broken,
     Counting,
@@ -54,6 +53,7 @@ from actors.logic.dispatch_card import (
     Later,
     NoChild,
     Postponed,
+    Requested,
     Takes,
     Uncounted,
     Up,
@@ -193,7 +193,7 @@ class _Work:
         runs = tuple(run for run in self._turn.asked.pop(message.correlation, ()) if run in self._cards)
         for run in runs:
             card = self._cards[run]
-            if isinstance(card.errand, Asked) and card.errand.correlation == message.correlation:
+            if isinstance(card.errand, Requested) and card.errand.correlation == message.correlation:
                 card = dispatch_queue.answered(card, card.errand, message.result, self._turn)
             else:
                 card = dispatch_session.answered(card, message.correlation, message.result, self._turn)

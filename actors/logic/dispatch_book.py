@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.logic import dispatch_barrier, dispatch_grace, dispatch_reading, dispatch_session
-from actors.logic.dispatch_card import Away, Card, Gone, Live
+from actors.logic.dispatch_card import Away, Card, Live, Over
 from actors.logic.dispatch_turn import Turn
 from actors.logic.ordinals import NONE, Ordinals
 from substrate.messages import (
@@ -78,7 +78,7 @@ class Book:
             turn.fresh.pop(fact.run, None)
             if card is not None:
                 dispatch_session.committed(card, fact.events, turn)
-                self.cards[fact.run] = replace(card, run=Gone(), session=Away())
+                self.cards[fact.run] = replace(card, run=Over(), session=Away())
             return (fact.run,)
         card = Card(id=fact.run, run=fact.state) if card is None else replace(card, run=fact.state)
         if any(isinstance(recorded.event, ev.RunStarted | ev.RunResumed) for recorded in fact.events):
@@ -93,9 +93,9 @@ class Book:
         card = self.cards.get(run)
         if card is None:
             seq = 0 if fact.live is None else fact.live.ledger.seq
-            card = replace(self._awakened(run, seq) or Card(id=run, run=Gone()), run=fact.live or Gone())
+            card = replace(self._awakened(run, seq) or Card(id=run, run=Over()), run=fact.live or Over())
         inbox = tuple(sorted((*card.inbox, fact), key=_arrival))
-        begins = fact.entry.starts and isinstance(card.run, Gone)
+        begins = fact.entry.starts and isinstance(card.run, Over)
         self.cards[run] = replace(card, inbox=inbox, run=fold.Absent() if begins else card.run)
         self.homes[arrival] = run
         return (*left, run)
@@ -115,7 +115,7 @@ class Book:
         if ordinal not in self.resting:
             return None
         self.resting = self.resting.without(ordinal)
-        return Card(id=run, run=Gone(), session=Live(seq))
+        return Card(id=run, run=Over(), session=Live(seq))
 
     def _claimed(self, fact: Claimed) -> Iterable[RunId]:
         run = self.homes.get(fact.arrival)

@@ -117,7 +117,7 @@ class Free:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requested:
     """A request is under way; ``basis`` is what will be remembered if it is refused."""
 
     correlation: int
@@ -137,7 +137,7 @@ class Later:
     """It couldn't be written; the next wake-up tries again."""
 
 
-Errand: TypeAlias = Free | Asked | Answered | Later
+Errand: TypeAlias = Free | Requested | Answered | Later
 
 
 # --- the session: the run and the present child --------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Grace:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Over:
     """A run that isn't live and that no queued mail starts: it has ended, as far as is known here."""
 
 
@@ -229,7 +229,7 @@ class Card:
     """One run: live, about to begin, or gone with mail left for it. Mails are in arrival order."""
 
     id: RunId
-    run: fold.Live | fold.Absent | Gone
+    run: fold.Live | fold.Absent | Over
     inbox: tuple[Queued, ...] = ()
     claimed: tuple[Queued, ...] = ()
     errand: Errand = Free()
@@ -240,7 +240,7 @@ class Card:
     @property
     def seq(self) -> int:
         """Of the run's newest event; 0 when it isn't live."""
-        return 0 if isinstance(self.run, fold.Absent | Gone) else self.run.ledger.seq
+        return 0 if isinstance(self.run, fold.Absent | Over) else self.run.ledger.seq
 
     @property
     def first(self) -> int | None:

@@ -12,13 +12,13 @@ from actors.logic import dispatch_barrier
 from actors.logic.dispatch_card import (
     IDLE,
     Answered,
-    Asked,
     Broken,
     Card,
     Denial,
     Free,
-    Gone,
     Later,
+    Over,
+    Requested,
     Up,
     Verb,
 )
@@ -48,7 +48,7 @@ def settle(card: Card, turn: Turn) -> Card:
     match card.errand:
         case Answered(position) if position <= turn.position:
             return settle(replace(card, errand=Free()), turn)
-        case Asked() | Answered() | Later():
+        case Requested() | Answered() | Later():
             return card
         case Free():
             return _next(card, turn)
@@ -56,7 +56,7 @@ def settle(card: Card, turn: Turn) -> Card:
             assert_never(card.errand)
 
 
-def answered(card: Card, asked: Asked, result: Result, turn: Turn) -> Card:
+def answered(card: Card, asked: Requested, result: Result, turn: Turn) -> Card:
     """The request's answer has come. The card after it, not settled yet."""
     match result:
         case Done(position=position):
@@ -64,10 +64,10 @@ def answered(card: Card, asked: Asked, result: Result, turn: Turn) -> Card:
         case Withheld():
             turn.retry_later()
             return replace(card, errand=Later())
-        case Refused(code="not-ended") if isinstance(card.run, Gone):
+        case Refused(code="not-ended") if isinstance(card.run, Over):
             return replace(card, errand=Free(), run=fold.Absent())
         case Refused(code="ended") if isinstance(card.run, fold.Absent):
-            return replace(card, errand=Free(), run=Gone())
+            return replace(card, errand=Free(), run=Over())
         case Refused():
             return replace(card, errand=Free(), denials={**card.denials, asked.arrival: asked.basis})
         case _:
@@ -86,7 +86,7 @@ def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
     match card.run:
         case fold.Absent():
             return Begin() if starts else None
-        case Gone():
+        case Over():
             return Reroute() if starts else None
         case fold.Paused():
             return None
@@ -144,7 +144,7 @@ def _ask(
 ) -> Card:
     correlation = turn.ask(card.id, operation)
     basis = Denial(verb, card.seq, child.generation)
-    return replace(card, errand=Asked(correlation, mail.entry.arrival, basis))
+    return replace(card, errand=Requested(correlation, mail.entry.arrival, basis))
 
 
 def _denied(card: Card, mail: Queued, child: Up | Broken, *verbs: Verb) -> bool:

@@ -8,7 +8,7 @@ longer wait for the others, and none is on trial for longer than that.
 
 from collections.abc import Mapping
 
-from actors.logic.dispatch_card import Answered, Asked, Card, Denied, Trial, Up
+from actors.logic.dispatch_card import Answered, Card, Denied, Requested, Trial, Up
 from actors.logic.dispatch_turn import Turn
 from waypost.model import run as fold
 from waypost.model.attempts import is_suspect
@@ -57,6 +57,6 @@ def _somebody(cards: Mapping[RunId, Card], turn: Turn) -> bool:
 def _at_work(card: Card | None, turn: Turn) -> bool:
     if card is None or card.id in turn.suspects:
         return False
-    if isinstance(card.errand, Asked | Answered):
+    if isinstance(card.errand, Requested | Answered):
         return True  # a mail that is about to begin a run, or to wake one
     return isinstance(card.run, fold.Driven) and not isinstance(card.session, Denied)

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from actors.draining import Doze, Quiesce
 from actors.logic.dispatch import advance
-from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Gone, Live, Opening
+from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Live, Opening, Over
 from actors.logic.dispatch_state import Open
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
@@ -130,7 +130,7 @@ def errands() -> tuple[Open, ...]:
 def _card(state: Open) -> Card:
     """The run's card; for one that rests, what would be on it as far as it is remembered."""
     rests = run_ordinal(RUN) in state.resting
-    return state.cards.get(RUN) or Card(id=RUN, run=Gone(), session=Live(0) if rests else Away())
+    return state.cards.get(RUN) or Card(id=RUN, run=Over(), session=Live(0) if rests else Away())
 
 
 def _outcome(result: Any, machine: Callable[[Card], Any]) -> Make:
