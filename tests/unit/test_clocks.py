@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 
 from waypost.acting import Tell
 from waypost.host.alarms import LONGEST_REST, RECHECK, Alarm, Alarms
-from waypost.host.clock import JUMP, ClockActor, Elapsed, Jumped, Keeping, Rest, SystemClock, advance
+from waypost.host.clock import (
+    BREATH,
+    JUMP,
+    STILL,
+    ClockActor,
+    Elapsed,
+    Jumped,
+    Keeping,
+    Rest,
+    StoodStill,
+    SystemClock,
+    advance,
+)
 from waypost.model.times import Now
 from waypost.testing.clock import START, ManualClock
 from waypost.testing.listener import Listener
@@ -89,6 +101,39 @@ def test_a_host_that_stood_still_for_an_hour_has_seen_no_jump(parted: float) -> 
     following = advance(Keeping(), mono(10_000.0), NOW)
     later = Now(NOW.wall + 3_600_000 + round(parted * 1000), NOW.mono + 3600.0)
     assert advance(following.state, Elapsed(), later).effects == (Rest(6300.0),)
+
+
+def test_a_host_that_stood_still_hears_what_has_come_before_its_watchdogs_ring() -> None:
+    """Else it ends a child that has long been ready, and calls that a crash; people's deadlines pass all the same."""
+    following = advance(advance(Keeping(), mono(105.0, "watchdog"), NOW).state, mono(130.0, "far"), NOW)
+    following = advance(following.state, wall(NOW.wall + 60_000, "recorded"), NOW)
+    woken = Now(NOW.wall + 900_000, NOW.mono + 900.0)
+    still = advance(following.state, Elapsed(), woken)
+    assert still.effects == (StoodStill(895.0), Tell(NOBODY.ref, "recorded"), Rest(BREATH))
+    heard = Now(woken.wall + 2000, woken.mono + BREATH)
+    rung = advance(still.state, Elapsed(), heard)
+    assert rung.effects == (Tell(NOBODY.ref, "watchdog"), Rest(25.0))
+
+
+def test_a_watchdog_is_put_off_once_however_often_the_host_stands_still() -> None:
+    """One that never has the processor in time must not wait for ever."""
+    following = advance(Keeping(), mono(105.0, "watchdog"), NOW)
+    first = advance(following.state, Elapsed(), Now(NOW.wall + 60_000, NOW.mono + 60.0))
+    again = advance(first.state, mono(170.0, "another"), Now(NOW.wall + 61_000, NOW.mono + 61.0))
+    assert again.effects == ()
+    second = advance(again.state, Elapsed(), Now(NOW.wall + 120_000, NOW.mono + 120.0))
+    assert second.effects == (StoodStill(50.0), Tell(NOBODY.ref, "watchdog"), Rest(BREATH))
+
+
+@pytest.mark.parametrize("late", [0.1, STILL])
+def test_a_moment_late_is_late_as_ever(late: float) -> None:
+    """A busy machine is no stopped one; and what was due before it was asked for rings at once."""
+    following = advance(Keeping(), mono(105.0), NOW)
+    assert advance(following.state, Elapsed(), Now(NOW.wall, 105.0 + late)).effects[-2:] == (
+        Tell(NOBODY.ref, "x"),
+        Rest(None),
+    )
+    assert Tell(NOBODY.ref, "past") in advance(Keeping(), mono(1.0, "past"), NOW).effects
 
 
 def test_a_deadline_beyond_what_a_thread_can_wait_is_waited_for_in_pieces() -> None:

@@ -1,7 +1,7 @@
 """Who is to be woken when: a pure bookkeeping of deadlines on both clocks, for the real clock and the manual one."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from waypost.acting import Ref
@@ -15,12 +15,16 @@ LONGEST_REST = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Send ``message`` to ``ref`` at ``mono`` (seconds) or at ``wall`` (Unix ms); exactly one of the two is set."""
+    """Send ``message`` to ``ref`` at ``mono`` (seconds) or at ``wall`` (Unix ms); exactly one of the two is set.
+
+    ``put_off``: that was done already; once is enough.
+    """
 
     ref: Ref
     message: Any
     mono: float | None = None
     wall: int | None = None
+    put_off: bool = False
 
     def __post_init__(self) -> None:
         if (self.mono is None) == (self.wall is None):
@@ -61,6 +65,18 @@ class Alarms:
         wall = bisect_right(self.wall, now.wall, key=_wall)
         due = sorted((*self.mono[:mono], *self.wall[:wall]), key=lambda alarm: alarm.wait(now))
         return Alarms(self.mono[mono:], self.wall[wall:]), tuple(due)
+
+    def overdue(self, now: Now) -> float:
+        """Seconds by which the soonest watchdog is late that wasn't put off before; 0 where none is."""
+        soonest = next((alarm for alarm in self.mono if not alarm.put_off), None)
+        return 0.0 if soonest is None else max(0.0, -soonest.wait(now))
+
+    def later(self, seconds: float) -> "Alarms":
+        """Every watchdog put off by so much, but for those that were before; wall deadlines are nobody's to move."""
+        put_off = (
+            alarm if alarm.put_off else replace(alarm, mono=_mono(alarm) + seconds, put_off=True) for alarm in self.mono
+        )
+        return Alarms(tuple(sorted(put_off, key=_mono)), self.wall)
 
     def set_back(self) -> tuple["Alarms", tuple[Alarm, ...]]:
         """The wall clock was set back: what is left, and whoever goes by it, who must look at the time anew."""

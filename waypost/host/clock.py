@@ -7,6 +7,10 @@ at most. When it is set back, whoever goes by it is told at once, and asks anew.
 A jump is what the wall clock has gone since the last look and the monotonic one hasn't, where that is more than
 ``JUMP``: the clock was set, or the machine slept. It is logged, once for the whole host. A host that was stopped
 (SIGSTOP) isn't one: both clocks go on.
+
+One that stood still, because it was stopped or had no processor, has not looked at what others did meanwhile: its
+watchdogs would ring for children that have long been ready. So that time doesn't count for them, and they ring
+``BREATH`` later, when what has come is heard; each is put off once. What is recorded goes by the wall clock, and isn't.
 """
 
 import logging
@@ -26,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 JUMP = 2.0
 """Seconds by which the two clocks may part between two looks before it is called a jump."""
+STILL, BREATH = 2.0, 2.0
+"""Seconds: a watchdog that is looked at later than that was the host's own fault; and what is added then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,13 @@ class Rest:
 @dataclass(frozen=True, slots=True)
 class Jumped:
     """Effect: say that the wall clock was set by so many seconds; below 0: back."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoodStill:
+    """Effect: say that the host has done nothing for so many seconds at least."""
 
     seconds: float
 
@@ -71,15 +84,21 @@ def jump(looked: Now | None, now: Now) -> float:
 def advance(state: Keeping, message: Alarm | Elapsed, now: Now) -> Next[Keeping]:
     """Wake who is due, and rest until the next deadline."""
     alarms = state.alarms
+    resting = alarms.pause(now)
+    still = alarms.overdue(now)
+    if still > STILL:
+        alarms = alarms.later(still + BREATH)
     match message:
         case Alarm():
-            resting, alarms = alarms.pause(now), alarms.add(message)
+            alarms = alarms.add(message)
         case Elapsed():
             resting = None
         case _:
             assert_never(message)
     left, due = alarms.due(now)
-    effects: tuple[Jumped | Tell, ...] = tuple(Tell(alarm.ref, alarm.message) for alarm in due)
+    effects: tuple[Jumped | StoodStill | Tell, ...] = tuple(Tell(alarm.ref, alarm.message) for alarm in due)
+    if still > STILL:
+        effects = (StoodStill(still), *effects)
     if seconds := jump(state.looked, now):
         left, early = left.set_back() if seconds < 0 else (left, ())
         effects = (Jumped(seconds), *effects, *(Tell(alarm.ref, alarm.message) for alarm in early))
@@ -104,6 +123,8 @@ class ClockActor(Shell):
             case Jumped(seconds):
                 _log.warning("the wall clock jumped %s by %.1f s", "forward" if seconds > 0 else "back", abs(seconds))
                 self._observer.mark(ClockSet(seconds))
+            case StoodStill(seconds):
+                _log.warning("the host stood still for %.1f s at least: it was stopped, or had no processor", seconds)
             case Rest():
                 if self._timer.ident is None:
                     self._timer.start()
