@@ -1,13 +1,15 @@
 """Which run a mail is for, decided when it is taken in: one that exists, one that an earlier mail starts, a new one.
 
 With ``runs="message"`` each mail is a run of its own, but for the answers to approvals that our own mails ask for: such
-a mail goes to the run that asked, as long as it asks.
+a mail goes to the run that asked, as long as it asks. So it does with ``runs="deployment"``, as a child run may ask.
+What is for a child run that has ended is for its parent, or theirs, as long as one goes on.
 """
 
 from dataclasses import dataclass
 
 import msgspec
 
+from substrate.errors import Damaged
 from substrate.operations.change import Context, View
 from substrate.routing import Route, route
 from substrate.state import State
@@ -29,8 +31,11 @@ def placed(view: View, gist: Gist, context: Context) -> tuple[Placed, State]:
     """The place of a mail, and the state after it."""
     state = view.state
     going = route(context.runs, thread_candidates(gist), view.threads, view.standing)
-    if context.runs == "message":
-        going = Route(_asking(view, gist))
+    asking = None if context.runs == "thread" else _asking(view, gist)
+    if context.runs == "message" or asking is not None:
+        going = Route(asking)
+    if going.old is not None:
+        going = _above(view, going, going.old)
     if going.run is None:
         run, old = run_id(state.run, context.random()), going.old
         state = msgspec.structs.replace(state, run=state.run + 1)
@@ -41,6 +46,17 @@ def placed(view: View, gist: Gist, context: Context) -> tuple[Placed, State]:
     if absent and old is None:
         old = view.threads.before(run)
     return Placed(run, absent and not view.queued_for(run), old), state
+
+
+def _above(view: View, going: Route, ended: RunId) -> Route:
+    """The nearest run that goes on of those above a run that has ended; as it was going, where there is none."""
+    try:
+        parent = fold.parent_of(view.known(ended).run)
+        while parent is not None and view.standing(parent.run) != "live":
+            parent = fold.parent_of(view.known(parent.run).run)
+    except Damaged:  # a log that can't be read keeps no mail out
+        return going
+    return going if parent is None else Route(parent.run)
 
 
 def _asking(view: View, gist: Gist) -> RunId | None:

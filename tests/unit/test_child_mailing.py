@@ -2,11 +2,15 @@
 
 import hashlib
 
+import pytest
+
 from substrate import layout
-from substrate.messages import Append, QueueMail
+from substrate.messages import Append, Enqueue, MailDelivered, QueueMail
+from substrate.routing import Runs
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId
-from waypost.testing.desk import SENDER
+from waypost.model.limits import Limits
+from waypost.testing.desk import BOSS, SENDER, message
 from waypost.testing.families import ONE, Family
 
 CALL = CallId("r1#1")
@@ -58,3 +62,62 @@ def test_a_child_whose_parent_has_ended_answers_its_own_mail_alone() -> None:
     family.desk.must(Append(by=family.by, run=root, events=(ONE,)))
     assert family.desk.code(reply(family, child, above)) == "mail"
     family.desk.must(reply(family, child, given(family, child)))
+
+
+def asked_by(family: Family, run: RunId) -> str:
+    """The Message-ID of a mail with which a run asks its boss."""
+    family.desk.must(QueueMail(by=family.by, run=run, call=CALL, to=(BOSS,), subject="Pay?", text="yes or no"))
+    queued = family.desk.events(run)[-1]
+    assert isinstance(queued, ev.MailQueued)
+    waits = ev.SignalAwaited(
+        call=SEND, park="approval", seen=queued.seq, who=(BOSS,), request=queued.message_id, title="?"
+    )
+    family.desk.append(run, waits)
+    return queued.message_id
+
+
+@pytest.mark.parametrize("runs", ["thread", "message", "deployment"])
+def test_the_answer_to_a_childs_approval_goes_to_the_child(runs: Runs) -> None:
+    """Whatever mails share a run: its mail asked to be answered by a reply."""
+    family = Family(runs=runs)
+    root = family.root()
+    child = family.child(root, CALL)
+    asked = asked_by(family, child)
+    assert family.desk.must(Enqueue(message("yes@x", sender=BOSS, answers=asked, text="yes"))).run == child
+    family.check()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_what_is_for_a_child_that_has_ended_is_for_its_parent(sealed: bool) -> None:  # noqa: FBT001 - pytest names it
+    """It wrote on the parent's behalf, and that may wait for the answer; where nobody goes on, a new run begins."""
+    family = Family()
+    root = family.root()
+    child = family.child(root, CALL)
+    grandchild = family.child(child, CALL)
+    family.desk.must(reply(family, grandchild, given(family, root)))
+    sent = family.desk.events(grandchild)[-1]
+    assert isinstance(sent, ev.MailQueued)
+    family.desk.must(MailDelivered(sent.ordinal))
+    for run in (grandchild, child):
+        family.desk.append(run, ONE)
+    while sealed and family.desk.fold_away():
+        pass
+    for number in (1, 2):
+        came = family.desk.must(Enqueue(message(f"thanks{number}@x", answers=sent.message_id))).run
+        assert came == root if number == 1 else came not in {root, child, grandchild}
+        if number == 1:
+            family.desk.append(root, ONE)
+
+
+def test_a_parent_that_cannot_be_read_keeps_no_mail_out() -> None:
+    """It begins a run, as a mail for a run that has ended does."""
+    family = Family(limits=Limits(folds=0))
+    root = family.root()
+    child = family.child(root, CALL)
+    family.desk.must(reply(family, child, given(family, child)))
+    sent = family.desk.events(child)[-1]
+    assert isinstance(sent, ev.MailQueued)
+    family.desk.append(child, ONE)
+    family.desk.settle()
+    family.files.files[layout.event_path(root, 1)] = b"{"
+    assert family.desk.must(Enqueue(message("late@x", answers=sent.message_id))).run not in {root, child}
