@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from waypost.model import events as ev
 from waypost.model.schedule import tick_of
+from waypost.model.shown import harmless
 from waypost.model.times import stamp
 
 _SHORT = 100
@@ -22,7 +23,7 @@ _DEPLOYED = re.compile(r'File "[^"\n]*/code/[0-9a-f]{64}/tree/([^"\n]+)", line (
 
 def printable(text: str, limit: int = _LONG) -> str:
     """One line without control characters, at most ``limit`` characters long."""
-    flat = " ".join("".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text).split())
+    flat = " ".join(harmless(text).split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
