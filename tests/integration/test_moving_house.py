@@ -19,6 +19,7 @@ from waypost.host.alone import accept_rollback, alone, rotate_key
 from waypost.host.backup import Made, backup
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
 from waypost.host.deploying import keys
+from waypost.host.deployment_why import sentence_of
 from waypost.host.errors import HostRuns, NoHost, NotNow
 from waypost.host.keeping_errors import (
     AlreadyThere,
@@ -380,3 +381,8 @@ def test_halves_of_two_keys_are_refused(data: DataDir) -> None:
     (data.keys / "other").unlink()
     with pytest.raises(BadKey, match="it is gone, and its public half is there"):
         SigningKey.load_or_create(data.keys / "other")
+
+
+def test_where_nothing_was_deployed_a_host_must_be_given_a_file(data: DataDir) -> None:
+    """After an import, for one: without a file a host says that nothing is deployed here."""
+    assert sentence_of(Offline(data).situations()[0]).command == "waypost run FILE"

@@ -31,7 +31,8 @@ def sentence_of(situation: Situation) -> Sentence:
         return situation.why if situation.crowd is None else _crowded(situation.why, situation.crowd)
     if situation.hosted:
         return Sentence(waits_for="its host to say how it is", then="it says so", since=situation.since)
-    name, run, left = situation.name, command("run"), situation.left_out
+    run = command("run", situation.file) if situation.file else command("run")
+    name, left = situation.name, situation.left_out
     if left is not None:
         return Sentence(
             waits_for=f"somebody to mend why the host that runs here left it out: {left.why}",

@@ -46,7 +46,7 @@ class Situation:
     limits: Limits = DEFAULT
     """What its host goes by; as a rule, where none runs it."""
     file: str = ""
-    """What its host was given to run, where it was given a file."""
+    """What its host was given to run, where it was given a file; FILE where a host has to be given one."""
     why: Sentence | None = None
     """Its supervisor's own sentence, where a host runs it."""
     live: tuple[RunId, ...] = ()

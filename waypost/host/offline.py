@@ -70,12 +70,14 @@ class Offline:
             noted = read_note(self._data.head(name))  # before the repository: it may be ahead of this, never behind
             if noted is not None and not self._data.repo(name).exists():
                 return _set_back(name, "", f"its repository is gone; it had reached {noted}")
-            facts = self._reader(name).facts()
+            facts, deployed = self._reader(name).facts(), self._reader(name).deployed()
         except (SubstrateError, OSError) as failure:
             why = failure.message if isinstance(failure, SubstrateError) else str(failure)
             return Situation(name=name, address="", hosted=False, state="unreadable", reason=why)
         missing = "" if noted is None else _missing(facts, noted)
-        return _set_back(name, facts.address, missing) if missing else _resting(name, facts)
+        if missing:
+            return _set_back(name, facts.address, missing)
+        return _resting(name, facts, "FILE" if deployed is None else "")
 
     def _opened(self, deployment: str) -> Reader:
         path = self._data.repo(deployment)
@@ -104,8 +106,8 @@ def _set_back(name: str, address: str, why: str) -> Situation:
     return Situation(name=name, address=address, hosted=False, state="down", code="rolled-back", reason=why)
 
 
-def _resting(name: str, facts: Facts) -> Situation:
-    """How a deployment is that nobody runs, as its repository says."""
+def _resting(name: str, facts: Facts, file: str) -> Situation:
+    """How a deployment is that nobody runs, as its repository says. ``file``: what a host is to be given for it."""
     latch, drain = facts.latch, facts.drain
     state = reason = code = since = ""
     if facts.held:
@@ -114,7 +116,16 @@ def _resting(name: str, facts: Facts) -> Situation:
         state, reason, code, since = "down", latch.detail, latch.reason, latch.at
     elif drain:
         state, reason, since = "draining", f"as {drain.by} wants it", drain.at
-    return Situation(name=name, address=facts.address, hosted=False, state=state, reason=reason, code=code, since=since)
+    return Situation(
+        name=name,
+        address=facts.address,
+        hosted=False,
+        state=state,
+        reason=reason,
+        code=code,
+        since=since,
+        file=file,
+    )
 
 
 def public_key(data: DataDir) -> PublicKey:
