@@ -3,7 +3,7 @@
     start          app (the composition root: Host.start, Host.close), datadir, lock, files, own, mounts, descriptors
     actors         messages; root (what is started, and started again: root_*, slots), crew (a deployment's five)
     mail           mailbus* (the one door for mail), courier (an outbox on its way out; stuck), spool, maildir, worker
-    threads        clock with alarms, wires (the I/O of all children), child_log
+    threads        clock with alarms, wires (the I/O of all children; child_wire), child_log
     code           describe (asked of a child), code_* and imports (its tree), deploying, deployed, materialise,
                    compiled, precompile, staging, toml_file; redeploying: under a host that runs
     isolation      isolation, sight; users, reserved, sweeping (a user for each); guard, kin, guardian, guarding

@@ -12,14 +12,13 @@ import selectors
 import signal
 import socket
 import threading
-from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from actors.messages import BytesCame, ProcessEnded, Stalled, Written
 from ipc.spawn import Spawned
 from waypost.acting import ActorEnded, Ref
+from waypost.host.child_wire import AHEAD, PER_READ, Adopt, ChildWire, Close, Command, Release, Send, Signal, Taken
 from waypost.host.guardian import Guardian
 from waypost.host.guarding import Guarding
 from waypost.host.sweeping import Sweeping, end_strays
@@ -27,94 +26,11 @@ from waypost.model.limits import DEFAULT
 from waypost.shell import tell
 
 READ = 64 * 1024
-AHEAD = 512 * 1024
-"""What may be on its way to a child's actor, for each channel, before that channel is left alone for a while."""
-PER_READ = 1024
-"""What a message costs beside its bytes: a child that writes single bytes fills the mailbox no faster."""
-SETTLE = AHEAD // 8
-"""So much is dealt with before the I/O thread is told: not every small frame wakes it twice."""
 LAST_WORDS = 1024 * 1024
 """What is read of a channel after its process has ended; a pipe or a socket holds less."""
 CLOSE_DEADLINE = 10.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Adopt:
-    wire: "ChildWire"
-
-
-@dataclass(frozen=True, slots=True)
-class _Send:
-    wire: "ChildWire"
-    frame: bytes = field(repr=False)
-    report: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Signal:
-    wire: "ChildWire"
-    number: signal.Signals
-
-
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    wire: "ChildWire"
-    channel: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Release:
-    wire: "ChildWire"
-
-
-@dataclass(frozen=True, slots=True)
-class _Close:
-    """Kill and reap all children, then end."""
-
-
-_Command: TypeAlias = _Adopt | _Send | _Signal | _Taken | _Release | _Close
-
-
-class ChildWire:
-    """One child's descriptors. Its methods post; its public fields are the I/O thread's alone."""
-
-    def __init__(self, wires: "Wires", spawned: Spawned, owner: Ref) -> None:
-        self._wires = wires
-        self.spawned = spawned
-        self.owner: Ref | None = owner
-        self.open = {
-            "control": spawned.control,
-            "events": spawned.events,
-            "stdout": spawned.stdout,
-            "stderr": spawned.stderr,
-        }
-        """Channels that haven't come to their end, with their descriptors."""
-        self.ahead = dict.fromkeys(self.open, 0)
-        self._owed = dict.fromkeys(self.open, 0)
-        self.unsent: deque[tuple[memoryview, bool]] = deque()
-        self.unsent_bytes = 0
-
-    def send(self, frame: bytes, *, report: bool) -> None:
-        """Write to the control channel; with ``report`` the owner is told ``Written`` once all of it has left."""
-        self._wires.post(_Send(self, frame, report))
-
-    def signal(self, number: signal.Signals) -> None:
-        """Signal the process, SIGKILL its whole group; nothing happens when it has been reaped."""
-        self._wires.post(_Signal(self, number))
-
-    def taken(self, channel: str, size: int) -> None:
-        """One ``BytesCame`` of this size has been dealt with; for the owner alone."""
-        owed = self._owed[channel] + size + PER_READ
-        self._owed[channel] = 0 if owed >= SETTLE else owed
-        if owed >= SETTLE:
-            self._wires.post(_Taken(self, channel, owed))
-
-    def release(self) -> None:
-        """The owner is gone: kill what still runs, reap it, close everything."""
-        self._wires.post(_Release(self))
 
 
 class Wires:
@@ -130,7 +46,7 @@ class Wires:
         self._left: list[tuple[ChildWire, ProcessEnded]] = []
         """Children that have ended and whose strays haven't been looked for: their owners aren't told yet."""
         self._parent: Ref | None = None
-        self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._wake, self._woken = socket.socketpair()
         self._wake.settimeout(0)
         self._woken.settimeout(0)
@@ -153,19 +69,19 @@ class Wires:
 
     def adopt(self, spawned: Spawned, owner: Ref) -> ChildWire:
         """Take over a child's descriptors; they are closed here, after ``ProcessEnded``."""
-        wire = ChildWire(self, spawned, owner)
-        self.post(_Adopt(wire))
+        wire = ChildWire(self.post, spawned, owner)
+        self.post(Adopt(wire))
         return wire
 
     def close(self, timeout: float = CLOSE_DEADLINE) -> bool:
         """Kill and reap what still runs, and end; whether that was done within ``timeout`` seconds."""
         if self._thread.ident is None:
             return True  # it never began
-        self.post(_Close())
+        self.post(Close())
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def post(self, command: _Command) -> None:
+    def post(self, command: Command) -> None:
         """Hand over a command, from any thread."""
         self._commands.put(command)
         with suppress(OSError):  # full: it is awake already; closed: there is nobody to wake
@@ -218,7 +134,7 @@ class Wires:
                 self._end_strays()
 
     def _obey(self) -> bool:
-        """Carry out what was posted; False after a _Close."""
+        """Carry out what was posted; False after a Close."""
         serving = True
         while True:
             try:
@@ -226,13 +142,13 @@ class Wires:
             except queue.Empty:
                 return serving
             match command:
-                case _Close():
+                case Close():
                     serving = False
                     for wire in self._children.values():
                         self._kill(wire)
-                case _Adopt(wire):
+                case Adopt(wire):
                     self._adopted(wire)
-                case _Send() | _Signal() | _Taken() | _Release():
+                case Send() | Signal() | Taken() | Release():
                     if self._has(command.wire):  # else it came too late
                         self._about(command)
                 case _:
@@ -242,22 +158,22 @@ class Wires:
         # By identity: the same pid may be another child's by now.
         return self._children.get(wire.spawned.pid) is wire
 
-    def _about(self, command: _Send | _Signal | _Taken | _Release) -> None:
+    def _about(self, command: Send | Signal | Taken | Release) -> None:
         wire = command.wire
         match command:
-            case _Send():
+            case Send():
                 wire.unsent.append((memoryview(command.frame), command.report))
                 wire.unsent_bytes += len(command.frame)
                 self._write(wire)
-            case _Signal(number=signal.SIGKILL):
+            case Signal(number=signal.SIGKILL):
                 self._kill(wire)
-            case _Signal():
+            case Signal():
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(wire.spawned.pidfd, command.number)
-            case _Taken():
+            case Taken():
                 wire.ahead[command.channel] -= command.size
                 self._watch(wire, command.channel)
-            case _Release():
+            case Release():
                 wire.owner = None
                 self._kill(wire)
             case _:
