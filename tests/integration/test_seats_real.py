@@ -10,7 +10,7 @@ import pytest
 
 from waypost.host.following import FollowersActor
 from waypost.host.sink import SinkActor
-from waypost.host.sink_logic import Connect
+from waypost.host.sink_states import Connect
 from waypost.testing.host_here import HostHere
 from waypost.testing.patience import eventually
 

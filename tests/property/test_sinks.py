@@ -25,7 +25,8 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.messages import Supervisor as Host
-from waypost.host.sink_logic import (
+from waypost.host.sink_logic import advance
+from waypost.host.sink_states import (
     Announced,
     Connect,
     Disconnect,
@@ -40,7 +41,6 @@ from waypost.host.sink_logic import (
     State,
     Unread,
     Withdrawn,
-    advance,
 )
 from waypost.model import events as ev
 from waypost.model import run as fold

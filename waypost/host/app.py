@@ -57,7 +57,7 @@ from waypost.host.root import HostActor, House
 from waypost.host.seats import NOTHING, Seat
 from waypost.host.server import ApiServer, bind
 from waypost.host.sink import SinkActor
-from waypost.host.sink_logic import HangUp
+from waypost.host.sink_states import HangUp
 from waypost.host.sweeping import Sweeping
 from waypost.host.timeline import TimelineActor
 from waypost.host.users import users

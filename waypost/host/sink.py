@@ -15,7 +15,8 @@ from actors.messages import Forward
 from waypost.acting import Clock, Ref
 from waypost.host.answers import ApprovalShown
 from waypost.host.library import Look
-from waypost.host.sink_logic import (
+from waypost.host.sink_logic import advance
+from waypost.host.sink_states import (
     Announced,
     Connect,
     Disconnect,
@@ -28,7 +29,6 @@ from waypost.host.sink_logic import (
     Say,
     Unread,
     Withdrawn,
-    advance,
 )
 from waypost.host.source import approval_shown
 from waypost.shell import Shell, tell
