@@ -20,7 +20,7 @@ CapAmb:\t0000000000000000
 ids = st.sampled_from([0, 1, 1000, UID, UID + 1, 65_534])
 
 
-@pytest.mark.parametrize("uid", [-1, 0, 1, LEAST - 1, *NOBODYS, 2**32])
+@pytest.mark.parametrize("uid", [-1, 0, 1, LEAST - 1, *sorted(NOBODYS), 2**32])
 def test_no_user_of_the_systems_is_swept(uid: int) -> None:
     """Root least of all: its signal would reach everything."""
     assert unfit(uid, (0, 0, 0)) == "it is no user that a deployment is given"
