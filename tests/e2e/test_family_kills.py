@@ -104,9 +104,7 @@ def test_a_family_of_sixty_survives_kills_at_random_moments(
 
 
 @pytest.mark.torture
-def test_a_killed_host_loses_no_child_run(
-    hosts: Callable[..., HostProcess], flows: Path, tmp_path: Path
-) -> None:
+def test_a_killed_host_loses_no_child_run(hosts: Callable[..., HostProcess], flows: Path, tmp_path: Path) -> None:
     """The parent waits, its children are under way: all go on where they were."""
     effects = tmp_path / "effects"
     effects.touch()
