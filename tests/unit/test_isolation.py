@@ -1,6 +1,7 @@
 """Which mode is in force, and what a child in it sees: the decisions, without a child."""
 
 import os
+import pwd
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from waypost.host.isolation import NONE, Asked, Isolation, choose, decide, unfit
 from waypost.host.isolation_errors import NotIsolated, NoUser, OpensTooMuch
 from waypost.host.reserved import Reserved
 from waypost.host.sight import Sight, interpreter
-from waypost.host.users import assign, closed_to_others, taken, users
+from waypost.host.users import assign, closed_to_others, known_users, taken, users
 
 NO = "the kernel refused unshare: Operation not permitted (errno 1)"
 
@@ -287,6 +288,16 @@ def test_users_are_kept(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0
         path.write_bytes(b"{")
         assert users(path, ["a", "b"], among=among, reserved=ours) == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has users to give")
+def test_a_user_that_has_got_a_name_since_is_given_up(tmp_path: Path) -> None:
+    """By a person, say, whose processes would end with the child's, and at the next start; and so are odd numbers."""
+    path, somebody = tmp_path / "users.json", next(entry.pw_uid for entry in pwd.getpwall() if entry.pw_uid)
+    path.write_text(f'{{"a": {somebody}, "b": -5, "c": 0, "d": {2**32}, "e": {2**70}, "f": 70000}}')
+    assert known_users(path) == {"f": 70_000}
+    with Reserved.begin(tmp_path / "taken") as ours:
+        assert users(path, ["a"], among=range(somebody, somebody + 300), reserved=ours)["a"] != somebody
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has users to give")

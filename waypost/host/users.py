@@ -26,6 +26,10 @@ RANGE = range(70_000, 80_000)
 """No distribution gives these away: people end at 60000, dynamic services at 65535, containers begin at 100000."""
 
 
+_USERS = range(1, 2**32 - 1)
+"""What a user's number may be, but root's and the one that stands for none."""
+
+
 def user_name(uid: int) -> str:
     """The operating system's name for a user; its number where it has none."""
     try:
@@ -96,11 +100,23 @@ def _reserve(
 
 
 def known_users(path: Path) -> dict[str, int]:
-    """Who was given which user. What is lost is given anew: no file of anybody's belongs to them. Raises OSError."""
+    """Who was given which user. What is lost is given anew: no file of anybody's belongs to them. Raises OSError.
+
+    So is one that has a name by now: it is that one's, and what runs as it is nobody's to end.
+    """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, int])
+        found = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
     except (FileNotFoundError, msgspec.MsgspecError):
         return {}
+    return {name: uid for name, uid in found.items() if uid in _USERS and not _named(uid)}
+
+
+def _named(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
 
 
 def taken() -> frozenset[int]:
