@@ -171,7 +171,7 @@ def read_format(path: str, raw: bytes) -> state.Format:
         if version > state.VERSION:
             raise NewerFormat(path, version, state.VERSION)
         return state.decode_format(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, Invalid) as bad:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Invalid) as bad:
         raise NotARepository(path, f"{layout.FORMAT}: {bad}") from None
 
 

@@ -22,6 +22,8 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, is_sha256
 from waypost.model.limits import Limits
+from waypost.model.nesting import too_deep
+from waypost.model.values import DEPTH
 
 LINE, TEXT = 1000, 131_072
 """Characters of a name that an event of ours may have; bytes of a message, so that it fits even if all is escaped."""
@@ -138,6 +140,8 @@ def value_of(reference: str, stored: Collection[str], limits: Limits) -> tuple[e
     try:
         json.loads(raw)
     except (ValueError, RecursionError):
+        return None
+    if too_deep(raw, DEPTH):
         return None
     if len(raw) <= limits.inline and b"\n" not in raw:
         return ev.Value(inline=msgspec.Raw(raw)), {}

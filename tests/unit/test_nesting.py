@@ -2,10 +2,15 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from substrate.errors import NotARepository
+from substrate.opening import read_format
+from waypost.host.narrate import Narrator
+from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.nesting import too_deep
 from waypost.model.signals import payload
@@ -46,3 +51,13 @@ def test_a_signal_is_nested_no_deeper_than_any_reader_of_it_can_follow(depth: in
     with pytest.raises(Invalid, match=f"more than {DEPTH} levels"):
         payload(b"[" * depth + b"]" * depth, 1_000_000)
     assert payload(b"[" * DEPTH + b"]" * DEPTH, 1_000_000)
+
+
+def test_what_another_version_or_a_stranger_has_nested_is_said_and_ends_nobody() -> None:
+    """A repository may come from anywhere, and a log from a time with other bounds."""
+    deep = b"[" * 50_000 + b"]" * 50_000
+    with pytest.raises(NotARepository):
+        read_format("r.git", b'{"x":' + deep + b"}")
+    value = ev.Value(inline=msgspec.Raw(deep))
+    done = ev.RunCompleted(result=value)
+    assert Narrator().tell(done).startswith("completed: [[[[")

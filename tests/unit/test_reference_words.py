@@ -119,6 +119,7 @@ STEP = told(2, "StepStarted", stepId="s", attempt=1, input={"ref": "inline:null"
         told(3, "StepCompleted", stepId="s", attempt=1, output={"ref": f"blob:{HASH}"}),
         told(3, "StepCompleted", stepId="s", attempt=1, output={"ref": "inline:{"}),
         told(3, "StepCompleted", stepId="s", attempt=1, output={"ref": "inline:" + "[" * 5000 + "]" * 5000}),
+        told(3, "StepCompleted", stepId="s", attempt=1, output={"ref": "inline:" + "[" * 300 + "]" * 300}),
         told(3, "StepCompleted", stepId="s", attempt=1, output=None),
         told(3, "StepCompleted", stepId="s", attempt=7, output={"ref": "inline:1"}),
         told(3, "StepCompleted", stepId="t", attempt=1, output={"ref": "inline:1"}),

@@ -239,8 +239,12 @@ def _value(value: ev.Value) -> str:
     raw = bytes(value.inline)
     if raw == b"null":
         return ""
-    # Escaped or not is the encoder's choice; people read the characters.
-    return f": {printable(json.dumps(json.loads(raw), ensure_ascii=False), _SHORT)}"
+    try:
+        # Escaped or not is the encoder's choice; people read the characters.
+        text = json.dumps(json.loads(raw), ensure_ascii=False)
+    except RecursionError:  # an older host took what is nested deeper than this one would
+        text = raw[:_LONG].decode("utf-8", "replace")
+    return f": {printable(text, _SHORT)}"
 
 
 def _fault(fault: ev.Fault, of: str = "") -> str:
