@@ -1,10 +1,13 @@
 """Answers in words: what isn't shown is said."""
 
+import io
+import sys
+
 import pytest
 
 from waypost.cli import words
 from waypost.cli.fitting import width
-from waypost.cli.output import complain
+from waypost.cli.output import complain, err, out
 from waypost.host.answers import DeploymentVerified, Finding, RunRow, Runs, Verified
 
 ROW = RunRow(
@@ -17,6 +20,19 @@ def test_a_list_that_leaves_out_runs_says_so() -> None:
     assert list(words.left_out(Runs(runs=(ROW,), more=False))) == []
     (line,) = words.left_out(Runs(runs=(ROW,), more=True))
     assert "newest 1 " in line
+
+
+def test_a_line_is_written_with_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeline is another thread's: it came between a line and its end, and two lines became one."""
+    written: list[str] = []
+    page = io.StringIO()
+    monkeypatch.setattr(page, "write", written.append)
+    monkeypatch.setattr(sys, "stdout", page)
+    monkeypatch.setattr(sys, "stderr", page)
+    out("a", "b")
+    err("c")
+    out()
+    assert [each for each in written if each] == ["a\nb\n", "c\n"]
 
 
 def test_what_others_have_named_can_t_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

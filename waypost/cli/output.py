@@ -8,15 +8,20 @@ __all__ = ["complain", "err", "harmless", "out"]
 
 
 def out(*lines: str) -> None:
-    """Say something, line by line, at once; no line, nothing."""
+    """Say something, line by line, at once; no line, nothing. Lines of two threads are never mixed."""
     if lines:
-        print(*lines, sep="\n", flush=True)  # noqa: T201 - the command line is what prints
+        print(_whole(lines), end="", flush=True)  # noqa: T201 - the command line is what prints
 
 
 def err(*lines: str) -> None:
     """Say it beside the answer; no line, nothing."""
     if lines:
-        print(*lines, sep="\n", file=sys.stderr, flush=True)  # noqa: T201 - the same
+        print(_whole(lines), end="", file=sys.stderr, flush=True)  # noqa: T201 - the same
+
+
+def _whole(lines: tuple[str, ...]) -> str:
+    """With the last line's end: that is written with it, and not after whatever another thread says meanwhile."""
+    return "\n".join((*lines, ""))
 
 
 def complain(message: str, hint: str = "") -> None:
