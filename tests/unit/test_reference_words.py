@@ -137,7 +137,7 @@ STEP = told(2, "StepStarted", stepId="s", attempt=1, input={"ref": "inline:null"
         told(3, "Something else"),
         told(3, "\ud800", stepId="\udc00" * 5000),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_what_has_no_word_or_may_not_follow_is_only_said_to_have_been(raw: bytes) -> None:
     """Total: whatever an event of theirs holds, there is one of ours, and the log goes on from a legal state."""
