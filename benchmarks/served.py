@@ -35,6 +35,7 @@ from substrate.messages import (
 )
 from substrate.settings import Settings, message_ids
 from waypost.host.app import SWITCH
+from waypost.host.heap import give_back
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.times import Now
@@ -126,6 +127,7 @@ class Served:
 def as_in_a_host() -> None:
     """Let this thread, and those that it starts, run as a host's do: often switched, and on one core."""
     sys.setswitchinterval(SWITCH)
+    give_back()
     cores.keep(threading.get_native_id())
 
 

@@ -8,6 +8,7 @@ Memory: one source at a time, at most a quarter of a full pack, and some 100 byt
 """
 
 import hashlib
+import os
 import zlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -79,13 +80,14 @@ class Concatenation:
             raise BadObject(f"{self._folder.pack(sha, 'idx')} is the index of another pack")
         return index
 
-    def _read(self, sha: str) -> Generator[None, None, bytes]:
-        """A source's bytes, as they were written."""
+    def _read(self, sha: str) -> Generator[None, None, bytearray]:
+        """A source's bytes, as they were written; in memory once."""
         file = Path(self._folder.pack(sha, "pack"))
-        found, total = bytearray(), hashlib.sha1(usedforsecurity=False)
+        total = hashlib.sha1(usedforsecurity=False)
         with file.open("rb", buffering=0) as opened:
-            while piece := opened.read(PIECE):
-                found += piece
+            found, at = bytearray(os.fstat(opened.fileno()).st_size), 0
+            while read := opened.readinto(memoryview(found)[at : at + PIECE]):
+                at += read
                 yield
         content = memoryview(found)[: -pack.TRAILER]
         for at in range(0, len(content), 4 * PIECE):
@@ -93,7 +95,7 @@ class Concatenation:
             yield
         if total.hexdigest() != sha or found[-pack.TRAILER :] != total.digest():
             raise BadObject(f"{file} isn't as it was written")
-        return bytes(found)
+        return found
 
     # --- copying ---
 
@@ -119,7 +121,7 @@ class Concatenation:
             self._put(content[at : min(at + PIECE, end)])
             yield from self._write(descriptor, PIECE)
 
-    def _copy_rest(self, descriptor: int, raw: bytes, index: PackIndex, dropped: dict[int, bytes]) -> Steps:
+    def _copy_rest(self, descriptor: int, raw: bytearray, index: PackIndex, dropped: dict[int, bytes]) -> Steps:
         """Copy all but what is in the new pack already, in the order in which the entries lie."""
         entries: dict[int, tuple[bytes, int]] = {}
         for number, entry in enumerate(index, 1):
@@ -171,7 +173,7 @@ class Concatenation:
             yield
 
 
-def _with_new_distance(raw: bytes, offset: int, end: int, here: int, moved: dict[int, int]) -> bytes | None:
+def _with_new_distance(raw: bytearray, offset: int, end: int, here: int, moved: dict[int, int]) -> bytes | None:
     """An entry whose base lies at another distance now; None for one that can stay as it is. Raises BadObject."""
     if raw[offset] >> 4 & 7 != pack.OFS_DELTA:
         return None

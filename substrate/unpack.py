@@ -79,7 +79,7 @@ def inflate(raw: bytes, at: int, limit: int, size: int) -> tuple[bytes, int]:
     return b"".join(out), at
 
 
-def read_head(raw: bytes, at: int) -> tuple[int, int, int]:
+def read_head(raw: bytes | bytearray, at: int) -> tuple[int, int, int]:
     """Kind and inflated size of the entry at ``at``, and the offset behind its head. Raises IndexError."""
     byte = raw[at]
     at += 1
@@ -92,7 +92,7 @@ def read_head(raw: bytes, at: int) -> tuple[int, int, int]:
     return kind, size, at
 
 
-def read_distance(raw: bytes, at: int) -> tuple[int, int]:
+def read_distance(raw: bytes | bytearray, at: int) -> tuple[int, int]:
     """How far back the base of an OFS_DELTA lies, and the offset behind that number. Raises IndexError."""
     byte = raw[at]
     at += 1

@@ -42,6 +42,7 @@ from waypost.host.following import FollowersActor
 from waypost.host.following_doors import FollowDoors
 from waypost.host.grants_doors import GrantsDoors
 from waypost.host.guardian import Guardian
+from waypost.host.heap import give_back
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import end_leftovers, kin
 from waypost.host.library import LibraryActor
@@ -107,6 +108,7 @@ class Host:
         Raises HostError: DataDirectory and its children, HostRuns, Taken, BadCredentials; BadKey.
         """
         sys.setswitchinterval(SWITCH)
+        give_back()
         with ExitStack() as opened:
             clock = SystemClock()
             since = stamp(clock.now().wall)
