@@ -92,8 +92,10 @@ def daemon(stage: ChildStage, row: dict[str, Any]) -> None:
     """It has left session and group, and is found by its mark; the child's own end is told as it was."""
     stage.child(
         plain(
-            row["child"].replace("if os.fork()==0: time", "if os.fork()==0: print(os.getpid(), flush=True);time")
-            + "\nos.wait()"
+            row["child"]
+            .replace("time\n", "time\nr,w=os.pipe()\n", 1)
+            .replace("if os.fork()==0: time", "if os.fork()==0: print(os.getpid(), flush=True);os.write(w,b'.');time")
+            + "\nos.wait();os.read(r,1)"  # it ends when the daemon is there, and has said so
         )
     )
     pid = int(stage.printed(until=b"\n"))
