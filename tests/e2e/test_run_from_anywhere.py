@@ -5,14 +5,18 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from waypost.cli.client import Client
+from waypost.host.answers import MailTaken, Runs
+from waypost.host.errors import HostError
 from waypost.testing.background import COMMAND
 from waypost.testing.host_process import HostProcess
 from waypost.testing.mortal import workers_of
-from waypost.testing.patience import PATIENCE
+from waypost.testing.patience import PATIENCE, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.measured]
 
@@ -89,3 +93,35 @@ def test_a_host_hears_of_its_childs_end_whoever_has_started_it(tmp_path: Path) -
         assert not Path(f"/proc/{child}").exists()
         host.wait_for("stopped; the same command goes on where it was")
         assert host.wait() == 0
+
+
+@pytest.mark.parametrize("gone", ["full", pytest.param("closed", marks=pytest.mark.torture)])
+def test_a_host_whose_words_nobody_takes_runs_all_the_same(tmp_path: Path, gone: str) -> None:
+    """A full disk below its log, or the end of who read it (`| head`): neither keeps it from its work, or its end."""
+    (tmp_path / "plain.py").write_text(WORKFLOW)
+    data = tmp_path / "data"
+    if gone == "full":
+        words = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, words = os.pipe()
+        os.close(reading)
+    command = [*COMMAND, "run", str(tmp_path / "plain.py"), "--data", str(data)]
+    with subprocess.Popen(command, stdout=words, stderr=words) as host:
+        os.close(words)
+        try:
+            client = Client(data / "host.sock")
+            eventually(lambda: accepted(client), "it takes a mail")
+            eventually(lambda: client.get(Runs, "runs").runs[0].state == "completed", "its run has ended")
+            host.send_signal(signal.SIGTERM)
+            assert host.wait(PATIENCE) == 0
+        finally:
+            host.kill()
+
+
+def accepted(client: Client) -> bool:
+    """Whether the host has accepted a mail: its words can't tell that it is there."""
+    mail = b"From: ann@example.com\r\nSubject: said\r\n\r\nhello\r\n"
+    with suppress(HostError):
+        client.post(MailTaken, "mail", "plain@example.com", body=mail, content_type="message/rfc822")
+        return True
+    return False

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -15,7 +16,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     gc.freeze()
     gc.enable()
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    status = run(sys.argv[1:] if arguments is None else arguments)
+    _let_go()
+    sys.exit(status)
+
+
+def _let_go() -> None:
+    """Forget what a host couldn't say: else Python tries it once more at exit, and ends with a status of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):  # it has no descriptor
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _three_streams() -> None:

@@ -69,11 +69,11 @@ def run(
         plain("the path", str(Path(each).absolute()))
     isolation = choose(asked, data=str(place), environment=os.environ)
     if len(files) >= _MANY:
-        err(f"waypost: looking at {len(files):,} workflows first, one after the other")
+        _said(f"waypost: looking at {len(files):,} workflows first, one after the other", to=err)
     here = _here(tuple(map(Path, files)), place, isolation)
     described = here.described
     if warning := too_few(raise_limit(), sum(each.sleep is None for each in described)):
-        err(f"waypost: {warning}")
+        _said(f"waypost: {warning}", to=err)
     with Signals() as signals:
         config = Config(
             data=place,
@@ -88,7 +88,7 @@ def run(
             metrics=measured,
             give_up=signals.give_up,
         )
-        out(f"waypost: {words.isolation(str(isolation))}")  # before anything could be run in it
+        _said(f"waypost: {words.isolation(str(isolation))}")  # before anything could be run in it
         try:
             host = Host.start(config)
         except RuntimeError as failure:
@@ -102,13 +102,13 @@ def run(
                 complain(ending.message, ending.hint)
             else:
                 patience = f"what executes has {limits.drain_stop:g} s to come to rest, runs stay live"
-                out(f"{ending.name}: stopping; {patience}; once more: at once")
+                _said(f"{ending.name}: stopping; {patience}; once more: at once")
                 signals.until(lambda: _end(host, limits.drain_stop))
         finally:
             host.close()
     if isinstance(ending, HostError):
         return exit_for(ending.code)
-    out("stopped; the same command goes on where it was")
+    _said("stopped; the same command goes on where it was")
     return Exit.OK
 
 
@@ -135,11 +135,14 @@ def warnings() -> logging.Handler:
 
 
 def say(at: str, text: str) -> None:
-    """One line of the timeline; nobody who reads it any more is no reason to stop."""
-    try:
-        out(f"{words.clock(at)}  {text}")
-    except (OSError, ValueError):
-        return
+    """One line of the timeline."""
+    _said(f"{words.clock(at)}  {text}")
+
+
+def _said(*lines: str, to: Callable[..., None] = out) -> None:
+    """What a host says: that nobody reads it any more, or that a disk is full, is no reason to end, or not to begin."""
+    with suppress(OSError, ValueError):
+        to(*lines)
 
 
 class Signals:
@@ -226,14 +229,14 @@ def _end(host: Host, patience: float) -> None:
 
 
 def _introduce(host: Host, described: Sequence[Described], *, named: bool) -> None:
-    out(f"data in {host.data.path}, signed by {host.key.fingerprint}")
+    _said(f"data in {host.data.path}, signed by {host.key.fingerprint}")
     metrics = host.config.metrics
     if metrics is not None:
         whom = "this machine" if metrics.local else "whoever reaches that address"
-        out(f"metrics at http://{metrics}/metrics, for {whom}")
+        _said(f"metrics at http://{metrics}/metrics, for {whom}")
     for each in described:
         children = f", children {', '.join(each.spec.children)}" if each.spec.children else ""
-        out(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}{children}")
+        _said(f"{each.spec.name}: mail for {each.spec.address}, steps {', '.join(each.spec.steps) or 'none'}{children}")
         if named and (each.spec.mail_to or each.spec.secrets):
             with suppress(SubstrateError):  # what is wrong with its repository is said by its supervisor
-                out(*(f"    {line}" for line in introduced(show_alone(host.data, each.spec.name))))
+                _said(*(f"    {line}" for line in introduced(show_alone(host.data, each.spec.name))))
