@@ -5,6 +5,7 @@ import pytest
 from substrate import kept
 from substrate.messages import BeginGeneration, Kept, LogPage, Pause, ReadHold, ReadLog, ReadRuns, Refused, RunLine
 from substrate.questions import read_log, read_runs
+from waypost.cli.explaining import run_words
 from waypost.host import reasons, source
 from waypost.host.explain import Situation
 from waypost.model import events as ev
@@ -74,6 +75,16 @@ def test_a_child_on_hold_is_said_with_the_mail_to_look_at() -> None:
     family.desk.must(BeginGeneration(blame=True))
     (words,) = said(family, run)
     assert f"(pay, as {child}, which is on hold: `waypost why expenses/{arrival}`)" in words
+
+
+def test_a_child_that_is_queued_says_whose_it_is() -> None:
+    """Its log isn't there yet; its mail says it, to whoever wonders where the run comes from."""
+    family = Family()
+    run = family.root()
+    child = family.spawn(run, call(1), seen=1)
+    answer = reasons.of_run(OfAFamily(family), child)  # type: ignore[arg-type]  # it is asked for no more than this
+    assert (answer.state, answer.parent, answer.child) == ("queued", run, "")
+    assert next(run_words(answer)) == f"{child}  expenses  queued  child of {run}"
 
 
 def test_a_list_says_whose_child_each_run_is() -> None:

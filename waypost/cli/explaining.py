@@ -73,7 +73,8 @@ def _asked(where: DataDir) -> int | None:
 
 def run_words(answer: Why, options: tuple[str, ...] = ()) -> Iterator[str]:
     """A run: what it waits on, each in a sentence, then its deployment."""
-    of = f"  child {harmless(answer.child)} of {answer.parent}" if answer.parent else ""
+    name = f" {harmless(answer.child)}" if answer.child else ""
+    of = f"  child{name} of {answer.parent}" if answer.parent else ""
     yield f"{answer.run}  {answer.deployment}  {answer.state}{of}"
     for wait in answer.waiting or (answer,):
         yield from _sentence(wait, options)

@@ -1,5 +1,7 @@
 """The answers of ``waypost why``: for a run, a mail, a deployment, or all of them, with and without a host."""
 
+from msgspec.structs import replace
+
 from substrate.messages import RunLine
 from waypost.host import deployment_why, explain, run_why
 from waypost.host.answers import KeptMail
@@ -20,13 +22,15 @@ def of_run(source: Source, text: str) -> Why:
     told = explain.read(run, whole(source, situation.name, run))
     turn = run_why.waits_its_turn(told, situation)
     ahead = _ahead(source, situation.name, run) if turn else 0
-    return run_why.why(
+    queued = None if told.lines else _queued(source, situation.name, run)
+    answer = run_why.why(
         told,
         situation,
         ahead=ahead,
-        queued="" if told.lines else _queued(source, situation.name, run),
+        queued="" if queued is None else queued.started,
         children=_children(source, situation.name, told.state),
     )
+    return answer if queued is None else replace(answer, parent=queued.parent)
 
 
 def of_deployment(source: Source, name: str) -> DeploymentWhy:
@@ -104,6 +108,6 @@ def _brief(line: RunLine) -> str:
     return f"{line.state} ({line.waiting[0].kind})" if line.waiting and line.state != "queued" else line.state
 
 
-def _queued(source: Source, deployment: str, run: RunId) -> str:
-    """When the first mail of a run was accepted that hasn't begun."""
-    return next((line.started for line in source.runs(deployment, LIST) if line.run == run), "")
+def _queued(source: Source, deployment: str, run: RunId) -> RunLine | None:
+    """What a list says of a run that hasn't begun: when its first mail was accepted, and whose child it is."""
+    return next((line for line in source.runs(deployment, LIST) if line.run == run), None)
