@@ -106,16 +106,17 @@ def test_a_host_whose_words_nobody_takes_runs_all_the_same(tmp_path: Path, gone:
         reading, words = os.pipe()
         os.close(reading)
     command = [*COMMAND, "run", str(tmp_path / "plain.py"), "--data", str(data)]
-    with subprocess.Popen(command, stdout=words, stderr=words) as host:
-        os.close(words)
-        try:
-            client = Client(data / "host.sock")
-            eventually(lambda: accepted(client), "it takes a mail")
-            eventually(lambda: client.get(Runs, "runs").runs[0].state == "completed", "its run has ended")
-            host.send_signal(signal.SIGTERM)
-            assert host.wait(PATIENCE) == 0
-        finally:
-            host.kill()
+    host = subprocess.Popen(command, stdout=words, stderr=words)
+    os.close(words)
+    try:
+        client = Client(data / "host.sock")
+        eventually(lambda: accepted(client), "it takes a mail")
+        eventually(lambda: client.get(Runs, "runs").runs[0].state == "completed", "its run has ended")
+        host.send_signal(signal.SIGTERM)
+        assert host.wait(PATIENCE) == 0
+    finally:
+        host.kill()
+        host.wait()
 
 
 def accepted(client: Client) -> bool:
