@@ -42,7 +42,6 @@ from waypost.model.errors import Invalid
 from waypost.model.ids import call_id, parse_run_id
 from waypost.model.times import Now
 
-_TAIL = 16 * 1024  # bytes of stderr that are kept for the reason of an exit
 _LINES = 20
 _LINE = 500
 _REASON = 1000
@@ -202,7 +201,7 @@ def _ending(setup: st.Setup, state: st.Alive, message: st.Message) -> Next[st.St
         case BytesCame("stdout"):
             return Next(state, _logged(message.data))
         case BytesCame("stderr"):
-            return Next(replace(state, tail=(state.tail + message.data)[-_TAIL:]), _logged(message.data))
+            return Next(replace(state, tail=newest(state.tail + message.data)), _logged(message.data))
         case _:
             return Next(state)  # too late to matter, or not for a child that is about to end
 
@@ -337,7 +336,23 @@ def _name(number: int) -> str:
         return f"signal {number}"
 
 
+def newest(written: bytes) -> bytes:
+    """What is kept of it for the reason of an exit: the last lines, and of a long one its beginning.
+
+    Else one line without an end would take all others along, and those say more.
+    """
+    lines = written.splitlines(keepends=True)[-_LINES:]
+    return b"".join(map(_beginning, lines))
+
+
+def _beginning(line: bytes) -> bytes:
+    """A line as far as it may be shown, each of its characters having four bytes at most; and its end."""
+    if len(line) <= 4 * _LINE:
+        return line
+    return line[: 4 * _LINE] + (line[-1:] if line.endswith((b"\n", b"\r")) else b"")
+
+
 def last_lines(tail: bytes) -> tuple[str, ...]:
     """The last lines of what a child wrote, safe to show: no control characters reach a terminal."""
-    lines = tail.decode(errors="replace").splitlines()[-_LINES:]
+    lines = (line.decode(errors="replace") for line in tail.splitlines()[-_LINES:])
     return tuple("".join(char if char.isprintable() else "?" for char in line[:_LINE]) for line in lines)

@@ -4,11 +4,13 @@ import signal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actors.describing import ExitReason
 from actors.effects import Ask, ToSupervisor
 from actors.logic.child_outbox import Transmit
-from actors.logic.child_process import PATIENCE, last_lines
+from actors.logic.child_process import PATIENCE, last_lines, newest
 from actors.logic.child_states import (
     Broke,
     Doomed,
@@ -292,6 +294,24 @@ def test_the_last_lines_are_few_short_and_harmless() -> None:
     assert lines[-1] == "line 49"
     assert last_lines(b"\x1b[31mred\x07\xff") == ("?[31mred?\ufffd",)
     assert len(last_lines(b"x" * 10_000)[0]) == 500
+
+
+@given(st.lists(st.binary(min_size=1, max_size=9).map(lambda piece: piece * 400), max_size=30), st.integers(1, 5000))
+def test_what_is_kept_of_what_a_child_writes_is_what_is_shown_of_all_of_it(pieces: list[bytes], size: int) -> None:
+    """In whatever pieces it comes; and one line that never ends takes no other along, nor all of the memory."""
+    written, tail = b"\n".join(pieces), b""
+    for at in range(0, len(written), size):
+        tail = newest(tail + written[at : at + size])
+        assert len(tail) <= 20 * 2001
+    assert last_lines(tail) == last_lines(written)
+
+
+def test_a_line_without_an_end_hides_no_reason() -> None:
+    """What goes wrong is said in the lines before it, as a rule."""
+    tail = b""
+    for piece in (b"Traceback\nOSError: the ledger is locked\nrow ", *[b"0" * 60_000] * 5):
+        tail = newest(tail + piece)
+    assert last_lines(tail)[:2] == ("Traceback", "OSError: the ledger is locked")
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
