@@ -4,6 +4,9 @@ Only the object database is opened, never the repository around it: so neither a
 has a say in what is read.
 """
 
+from contextlib import suppress
+from pathlib import Path
+
 import pygit2
 
 from substrate import plain
@@ -13,6 +16,8 @@ from substrate.objects import Kind
 
 _CACHE = 4 * 1024 * 1024
 """With 16 MB it takes the same time: what is read again and again is in ``trees`` and ``index``."""
+_FIRST = 2
+"""Digits of an object's name that its directory has."""
 _WINDOW = 1024 * 1024
 _MAPPED = 8 * 1024 * 1024
 _TREES = 512 * 1024
@@ -32,7 +37,8 @@ class SealedObjects:
         pygit2.settings.cache_max_size(_CACHE)
         pygit2.settings.mwindow_size = _WINDOW
         pygit2.settings.mwindow_mapped_limit = _MAPPED
-        plain.refuse_others(f"{objects}/pack")  # libgit2 would open a pipe that lies there, and wait
+        for directory in ("pack", "info", *_loose(objects)):  # libgit2 would open a pipe that lies there, and wait
+            plain.refuse_others(f"{objects}/{directory}")
         self._objects = objects
         self._odb = pygit2.Odb(objects)
         self._trees = 0
@@ -93,3 +99,10 @@ class SealedObjects:
     def tree(self, oid: bytes) -> bytes:
         """The bytes of a tree. Raises Damaged."""
         return self.read(Kind.TREE, oid)
+
+
+def _loose(objects: str) -> list[str]:
+    """The directories of single objects: none as a rule, but another program's git may have left some."""
+    with suppress(FileNotFoundError):
+        return [path.name for path in Path(objects).iterdir() if len(path.name) == _FIRST]
+    return []

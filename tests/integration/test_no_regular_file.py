@@ -42,6 +42,8 @@ def files(folder: Folder) -> dict[str, str]:
         "pack": str(pack),
         "index": str(pack.with_suffix(".idx")),
         "added index": str(pack.with_name(f"pack-{'0' * 40}.idx")),
+        "alternates": f"{folder.objects}/info/alternates",
+        "single object": f"{folder.objects}/00/{'7' * 38}",
     }
 
 
@@ -53,11 +55,12 @@ def looked_at(folder: Folder) -> str:
         return str(refused)
 
 
-@pytest.mark.parametrize("which", ["branch", "journal", "pack", "index", "added index"])
+@pytest.mark.parametrize("which", ["branch", "journal", "pack", "index", "added index", "alternates", "single object"])
 def test_a_pipe_in_a_repository_is_named_and_not_waited_for(folder: Folder, which: str) -> None:
     """A command that hangs says nothing; one that names the file can be helped."""
     file = files(folder)[which]
     Path(file).unlink(missing_ok=True)
+    Path(file).parent.mkdir(exist_ok=True)
     os.mkfifo(file)
     for opening in (
         lambda: recover(folder, KEY.public, Disk()),
