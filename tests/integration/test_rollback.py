@@ -216,6 +216,9 @@ def test_without_a_host_it_is_said_too_that_something_is_missing(house: House, t
         return
     why = {"older": "from flush 4 to flush 2", "another": "another repository", "nothing": "is gone"}[left]
     assert (found.state, found.code) == ("down", "rolled-back")
+    if left == "nothing":
+        with pytest.raises(RepositoryGone, match="it had reached flush 4"):
+            Offline(data).runs("r", 1)
     assert why in found.reason
     sentence = sentence_of(found)
     assert sentence.needed

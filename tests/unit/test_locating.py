@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from substrate.errors import RepositoryGone
 from substrate.messages import LogPage, RunLine
 from waypost.host.errors import NoSuchRun
 from waypost.host.explain import Situation
@@ -56,3 +57,40 @@ def test_a_run_that_is_named_and_is_not_there_is_not_made_up() -> None:
     """The repository is the only truth."""
     with pytest.raises(NoSuchRun):
         locate(cast(Source, Shelf(OTHER)), OTHER)
+
+
+class Ruin(Shelf):
+    """Three deployments: the first one's repository is gone, the second one has the run where it is ``there``."""
+
+    def __init__(self, *, there: bool) -> None:
+        super().__init__()
+        self.there = there
+
+    def situations(self) -> tuple[Situation, ...]:
+        """All of them."""
+        return tuple(Situation(name=each, address="", hosted=False) for each in ("gone", "whole", "empty"))
+
+    def page(self, deployment: str, run: RunId, _after: int) -> LogPage | None:
+        """The run's log."""
+        if deployment == "gone":
+            raise RepositoryGone("gone.git", "flush 9")
+        return LogPage(run, (b"{}",), 1) if self.there and (deployment, run) == ("whole", RUN) else None
+
+    def runs(self, deployment: str, _limit: int) -> tuple[RunLine, ...]:
+        """The one, in a list."""
+        if deployment == "gone":
+            raise RepositoryGone("gone.git", "flush 9")
+        return (
+            (RunLine(run=RUN, state="running", started="", changed="", seq=1),)
+            if self.there and deployment == "whole"
+            else ()
+        )
+
+
+@pytest.mark.parametrize("text", [RUN, "run_7"])
+def test_a_repository_that_is_gone_hides_no_run_of_another(text: str) -> None:
+    """It has nothing that could be meant; where nobody has it, that is what there is to say."""
+    situation, run = locate(cast(Source, Ruin(there=True)), text)
+    assert (situation.name, run) == ("whole", RUN)
+    with pytest.raises(RepositoryGone):
+        locate(cast(Source, Ruin(there=False)), text)

@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from substrate.epoch import Noted
-from substrate.errors import BadKey, NoSuchRun, RolledBack, SubstrateError, Unreadable
+from substrate.errors import BadKey, NoSuchRun, RepositoryGone, RolledBack, SubstrateError, Unreadable
 from substrate.heads import read_note
 from substrate.keys import PublicKey
 from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
@@ -81,6 +81,9 @@ class Offline:
 
     def _opened(self, deployment: str) -> Reader:
         path = self._data.repo(deployment)
+        noted = None if path.exists() else read_note(self._data.head(deployment))
+        if noted is not None:
+            raise RepositoryGone(str(path), str(noted))
         try:
             return Reader.open(path, self._key)
         except OSError as failure:

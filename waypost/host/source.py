@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import UNSET
 
+from substrate.errors import RepositoryGone
 from substrate.messages import Approval, Kept, LogPage, Planned, RejectedPage, RunLine
 from waypost.host import explain, run_why
 from waypost.host.answers import (
@@ -122,19 +123,24 @@ def approval_shown(deployment: str, address: str, approval: Approval) -> Approva
 def locate(source: Source, text: str) -> tuple[Situation, RunId]:
     """The run that is meant by an id or the beginning of one. Raises NoSuchRun, AmbiguousRun.
 
-    Where a deployment can't be read, its error is raised, unless a whole id is found in another.
+    Where a deployment can't be read, its error is raised, unless a whole id is found in another. One whose repository
+    is gone has no run that could be meant, where another has.
     """
     whole_id = _as_id(text)
     # run_1 means run_1_…, never run_10_…
     beginning = text if text.count("_") > 1 else f"{text}_"
     found: list[tuple[Situation, RunId]] = []
     failures: list[WaypostError] = []
+    gone: list[RepositoryGone] = []
     # Of thousands that sleep, the one that names it is looked into first.
     for situation in sorted(source.situations(), key=lambda each: whole_id not in each.live):
         try:
             if whole_id is not None and source.page(situation.name, whole_id, 0) is not None:
                 return situation, whole_id
             lines = source.runs(situation.name, LIST)
+        except RepositoryGone as failure:
+            gone.append(failure)
+            continue
         except WaypostError as failure:
             failures.append(failure)
             continue
@@ -142,6 +148,8 @@ def locate(source: Source, text: str) -> tuple[Situation, RunId]:
     if failures and (whole_id is None or not found):
         raise failures[0]  # the one that is meant, or a second one that begins alike, may be there
     match found:
+        case [] if gone:
+            raise gone[0]
         case []:
             raise NoSuchRun(text)
         case [one]:
