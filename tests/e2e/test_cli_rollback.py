@@ -84,7 +84,7 @@ def test_a_history_that_went_back_is_given_up_and_resumed_by_hand(tmp_path: Path
         assert asked.status == 1
         assert f"{first} running" in asked.out
         assert "missing     flush" in asked.out
-        assert "queued      1 mails" in asked.out
+        assert "queued      1 mail would" in asked.out
         assert verb("show", first, data=data).out.count("\n") > 3
         assert told(data) == 0
         resumed = verb("resume", "asking", "--yes", data=data)
