@@ -408,6 +408,57 @@ def test_a_timeout_around_receive_gives_the_wait_up_and_loses_no_mail() -> None:
     assert "RunCompleted" in kinds(run)
 
 
+async def _reads_in_time(mail: Mail) -> str:
+    try:
+        async with asyncio.timeout(1):
+            await read(mail)
+    except TimeoutError:
+        pass
+    return (await receive()).subject
+
+
+def _cut_in_the_step(function: Callable[..., Any]) -> MemoryRun:
+    """The child dies in a step's body, and the time is up before the next one is there."""
+    log = MemoryLog()
+    log.start(MAIL)
+    run = MemoryRun(a_workflow(function), log)
+    run.settle(events=3)
+    assert kinds(run)[1:] == ["TimerSet", "StepStarted"]
+    log.fire()
+    return resumed(run)
+
+
+def test_a_step_that_nobody_awaits_any_more_comes_to_its_end_in_the_next_child_too() -> None:
+    """Else it would be under way for ever: its run never rests, and a drain waits for it."""
+    run = _cut_in_the_step(_reads_in_time)
+    assert kinds(run)[-1] == "CodeRested"
+    assert sorted(kinds(run)[5:-1]) == ["SignalAwaited", "StepCompleted"]
+    assert isinstance(run.log.state, Parked)
+    run.log.answer(REPLY)
+    run.settle()
+    assert result(run) == "8"
+    again = MemoryRun(run.workflow, run.log, done=run.done)
+    assert again.settle()
+    assert not again.pauses
+    assert len(run.done) == 1
+
+
+def test_a_step_that_nobody_awaits_does_not_begin_again_in_a_run_that_is_over() -> None:
+    """What it did would be nobody's."""
+
+    async def order(mail: Mail) -> str:
+        try:
+            async with asyncio.timeout(1):
+                await read(mail)
+        except TimeoutError:
+            pass
+        return "late"
+
+    run = _cut_in_the_step(order)
+    assert kinds(run)[-1] == "RunCompleted"
+    assert run.done == []
+
+
 def test_an_answered_wait_that_nobody_reads_is_named_in_the_end() -> None:
     """A mail that was consumed and never looked at must not vanish in silence."""
 

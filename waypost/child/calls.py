@@ -130,9 +130,13 @@ class Calls:
                     pass
 
     def adopt(self) -> Iterator[Try]:
-        """The tries that an earlier child left under way: they go on here when the run goes live."""
+        """The tries that an earlier child left under way: they go on here when the run goes live.
+
+        Also those that the code no longer waits for: a step that began comes to its end in the child that began it,
+        too, and one that never does would have its run count as at work for ever.
+        """
         for call, state in self._open.items():
-            if isinstance(state, Trying):
+            if isinstance(state, Trying | Orphan):
                 yield Try(call, state.request, state.attempt)
 
     def without_back_off(self) -> Iterator[tuple[CallId, int]]:

@@ -284,8 +284,10 @@ class Drive:
         if self._seq < self._last_seq:  # it may have grown between two pages
             raise HostBroke(f"{self.run}: the log ends at {self._seq}, {self._last_seq} was announced")
         self._phase = Phase.LIVE
+        over = isinstance(self._rest, Finished)
         for step in self._calls.adopt():
-            self._begin(step)
+            if not (over and isinstance(self._calls.state(step.call), Orphan)):  # a run's end waits for none of those
+                self._begin(step)
         for call, attempt in tuple(self._calls.without_back_off()):
             self._append(self._back_off(call, attempt))
 
