@@ -16,6 +16,15 @@ from substrate.trees import Trees
 
 _BLOB = Kind.BLOB
 """Looked up once: on the class it costs as much as a checksum."""
+_AMPLE = 1024 * 1024
+_FILE = 8192
+"""Bytes that a file of a commit costs at most, as a rule, beside its own: lines of directories."""
+_OBJECT = 48
+"""Bytes of an object in a journal beside its data: a head, a checksum, at times a distance, and the instructions."""
+_LINE = 28
+"""Bytes of a directory's line beside the name."""
+_HEAD = 4096
+"""Bytes of a commit, and of the signed one that ends its flush."""
 
 
 def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]) -> Changes:
@@ -39,6 +48,17 @@ def difference(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str]
                 if above in puts:
                     raise BadPath(above, "the same commit puts a file where a directory must be")
     return changes
+
+
+def weight(trees: Trees, puts: Mapping[str, bytes], deletes: Collection[str], room: int) -> int:
+    """Bytes that a commit and the end of its flush take at most; 0 where ``room``, in bytes, is plainly enough."""
+    size = sum(map(len, puts.values()))
+    if room >= _AMPLE + 2 * size + _FILE * (len(puts) + len(deletes)):
+        return 0
+    paths = {*puts, *(path.removesuffix("/") for path in deletes)}
+    directories = {above for path in paths for above in ("", *layout.ancestors(path))}
+    objects = len(puts) * _OBJECT + size + (size >> 10) + sum(_OBJECT + trees.size(each) for each in directories)
+    return _HEAD + objects + sum(_LINE + len(each) - each.rfind("/") for each in (*paths, *directories))
 
 
 def applied(

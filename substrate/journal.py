@@ -25,6 +25,7 @@ _Written: TypeAlias = tuple[int, int]
 
 _TREE, _BLOB = Kind.TREE, Kind.BLOB
 """Looked up once: on the class it costs as much as a checksum."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DELTA_DEPTH = 24
 _DELTA_WORTH = 120
 """Bytes of a tree below which a delta saves nothing."""
@@ -158,13 +159,31 @@ class Journal:
         self._buffer.append(entry)
         self._offset = at + len(entry)
 
+    def has(self, size: int) -> bool:
+        """Whether so many bytes more can be written, for which the disk is asked; False where it is full.
+
+        Raises OSError. A disk that has refused has no less space than before.
+        """
+        try:
+            self._grow(size)
+        except OSError as full:
+            if full.errno not in _FULL:
+                raise
+            self._disk.cut(self._descriptor, self.path, self._room)
+            return False
+        return True
+
+    def _grow(self, size: int) -> None:
+        if self.room < size:
+            room = self._offset + size + pack.TRAILER
+            self._disk.reserve(self._descriptor, self.path, room)
+            self._room = room
+
     def write(self) -> None:
         """Make all that was added durable: one write, one sync. Raises OSError; the journal is void after that."""
         data = b"".join(self._buffer)
         try:
-            if self.room < 0:
-                self._room = self._offset + pack.TRAILER
-                self._disk.reserve(self._descriptor, self.path, self._room)
+            self._grow(0)
             if self._prepared < self._offset:
                 ahead = min(_AHEAD, self._room - self._offset)
                 self._disk.write_at(self._descriptor, self.path, bytes(ahead), self._offset)

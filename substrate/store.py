@@ -21,7 +21,7 @@ from types import TracebackType
 import msgspec
 
 from substrate import layout
-from substrate.difference import applied, difference
+from substrate.difference import applied, difference, weight
 from substrate.disk import Disk
 from substrate.epoch import Noted
 from substrate.errors import Broken, FlushFailed, NotARepository
@@ -248,6 +248,12 @@ class Store:
 
     # --- writing ---
 
+    def fits(self, puts: Mapping[str, bytes], deletes: Collection[str] = ()) -> bool:
+        """Whether such a commit has space, for which the disk is asked; False where it is full. Raises FlushFailed."""
+        size = weight(self._trees, puts, deletes, self._journals.current.room)
+        with self._writing:
+            return self._journals.current.has(size)
+
     def commit(
         self, *, author: str, subject: str, puts: Mapping[str, bytes], deletes: Collection[str] = (), at: int
     ) -> int:
@@ -257,8 +263,7 @@ class Store:
         with all below it. Raises BadPath or BadObject where something can't be committed; then nothing has changed.
         """
         self._check()
-        who, line = self._identity(author), check_subject(subject)
-        changes = difference(self._trees, puts, deletes)
+        who, line, changes = self._identity(author), check_subject(subject), difference(self._trees, puts, deletes)
         with self._writing:
             tree = applied(self._trees, self._journals.current, puts, deletes, changes)
             if self._draft is not None:
@@ -326,8 +331,7 @@ class Store:
         if self._seen_flush != self.flush_number:
             self._seen_flush, self._newest = self.flush_number, now
         limits = self._limits
-        idle, age = now - self._newest, now - self._oldest
-        return self._journals.full or idle >= limits.seal_idle or age >= limits.seal_age
+        return self._journals.full or now - self._newest >= limits.seal_idle or now - self._oldest >= limits.seal_age
 
     def seal(self) -> None:
         """Flush, then bring the journal into a pack and the branch to the last head, so that stock git sees all.

@@ -113,6 +113,11 @@ class Trees:
         node = self._find(above)
         return None if node is None else node.oid(name.encode() + b"/")
 
+    def size(self, path: str) -> int:
+        """Bytes of a directory's tree as it is now; 0 where no directory is."""
+        node = self._find(path)
+        return 0 if node is None else sum(map(len, node.lines))
+
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a directory, sorted; nothing where no directory is. ``""`` is the root."""
         node = self._find(path)

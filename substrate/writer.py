@@ -6,6 +6,7 @@ the batch is answered Withheld, nothing that was visible counts any more, and th
 seal finished runs: that comes after a flush, one run a turn, so that no append waits for more than one of them.
 """
 
+import functools
 import logging
 import os
 from collections.abc import Generator, Iterator
@@ -67,6 +68,7 @@ _COMMITTED = Stage.COMMITTED
 _FLUSH = Again(Flush())
 _FOLD_AWAY = Again(FoldAway())
 _SETTLE = Again(Settle())
+_RANDOM = functools.partial(os.urandom, 8)
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -89,7 +91,7 @@ class Writer:
         self._flush_asked = False
         self._may_fold = len(index.finished)
         """So many of the finished runs, the first ones, have all of their log on disk."""
-        self._fold_asked = False
+        self._fold_asked = self._unfit = False
         self._folding: Folding | None = None
         self._drops = Drops(settings.address, limits)
         self._drops.look(index, now)
@@ -142,11 +144,12 @@ class Writer:
         if is_question(what):
             result = yield from self._asked(what, now)
         elif self._room < self._enough and (reason := withholds(what, self._room, self._limits)) is not None:
-            yield from self._short_of_space(reason)
-            result = Withheld(reason)
+            result = yield from self._short_of_space(reason)
         else:
             verdict = decided(self._index, what, self._context(now))
             match verdict:
+                case Change() if not self._store.fits(verdict.puts, verdict.deletes):
+                    result = yield from self._short_of_space(f"the disk is full: no space to {verdict.subject}")
                 case Change():
                     broken = yield from self._commit(verdict, now)
                     result = broken or Done(self._position, verdict.value)
@@ -203,15 +206,14 @@ class Writer:
     def fold_away(self, now: Now) -> Iterator[Effect]:
         """Seal the run that has been finished longest, or a part of it; the flush after it comes for the next.
 
-        When there is none, the oldest bucket of consumed entries is dropped, if its time has come.
-        On a full disk that waits; a run that can't be read stays where it is.
+        When there is none, the oldest bucket is dropped, if due. A full disk: later. What can't be read stays.
         """
         self._fold_asked = False
         if self._room < self._enough:
             return
         if not self._may_fold:
             change = self._drops.next(self._index, self._context(now))
-            if change is not None and (yield from self._commit(change, now)) is not None:
+            if change is not None and (not self._fits(change) or (yield from self._commit(change, now)) is not None):
                 self._drops.give_up()
             return
         run = next(iter(self._index.finished))
@@ -228,6 +230,8 @@ class Writer:
             yield from self._leave(run)
             return
         assert isinstance(decided, Change), decided
+        if not self._fits(decided):
+            return
         if (yield from self._commit(decided, now)) is not None:
             yield from self._leave(run)
             return
@@ -251,6 +255,9 @@ class Writer:
         yield from self.flush(now)
         self._store.seal()
         self._room = self._store.room
+        if self._unfit:
+            self._fold_asked = self._unfit = False
+            yield from self.sweep()
         if self._room >= self._enough and self._settling.begin():
             yield _SETTLE
         yield from self.merge_soon(now)
@@ -337,6 +344,11 @@ class Writer:
                 value = told(self._index, what)
                 return value if isinstance(value, Refused) else Done(self._position, value)
 
+    def _fits(self, change: Change) -> bool:
+        """Whether what nobody waits for has space; if not, it waits for the next seal."""
+        self._fold_asked = self._unfit = not self._store.fits(change.puts, change.deletes)
+        return not self._unfit
+
     def _leave(self, run: RunId) -> Iterator[Effect]:
         del self._index.finished[run]
         self._may_fold -= 1
@@ -376,15 +388,13 @@ class Writer:
             runs=self._settings.runs,
             limits=self._limits,
             message_id=self._settings.message_id,
-            random=_random,
+            random=_RANDOM,
         )
 
-    def _short_of_space(self, why: str) -> Iterator[Effect]:
-        """Tell the parent when space runs short, and when that is over."""
-        if bool(why) != bool(self._short):
-            self._short = why
-            yield SpaceShort(why)
-
-
-def _random() -> bytes:
-    return os.urandom(8)
+    def _short_of_space(self, why: str) -> Generator[Effect, None, Withheld]:
+        """Tell the parent when space runs short, and when that is over; what was too large alone isn't told."""
+        short = why if self._room < self._enough else ""
+        if bool(short) != bool(self._short):
+            self._short = short
+            yield SpaceShort(short)
+        return Withheld(why)
