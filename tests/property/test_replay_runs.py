@@ -11,6 +11,7 @@ from waypost.child.loop import WorkflowLoop
 from waypost.child.phase import Phase
 from waypost.model import events as ev
 from waypost.model.limits import DEFAULT
+from waypost.model.run import Parked
 from waypost.testing.memory_log import MemoryLog
 from waypost.testing.memory_run import MemoryRun
 from waypost.testing.random_program import RandomProgram, kin
@@ -30,8 +31,9 @@ def a_workflow(seed: int, *, children: bool) -> Workflow:
 
 
 def to_the_end(run: MemoryRun) -> None:
-    """Timers fire whenever nothing else is left."""
+    """Timers fire whenever nothing else is left; until then the log says that the run rests."""
     while run.settle() and not run.log.ended and not run.pauses:
+        assert isinstance(run.log.state, Parked)
         run.log.fire()
 
 
