@@ -43,6 +43,7 @@ class Journals:
         self._finished: list[tuple[Journal, str]] = []
         self._spare: Journal | None = None
         self._last = 0
+        self._lacking = False
         self._locked = 0
         """Inode of the branch's lock that was last complained of."""
 
@@ -178,12 +179,16 @@ class Journals:
 
     def _try_allocate(self) -> Journal | None:
         try:
-            return self._allocate()
+            journal = self._allocate()
         except OSError as full:
             if full.errno not in _FULL:
                 raise
-            _log.warning("%s: no space for the next journal: %s", self._folder.path, os.strerror(full.errno or 0))
+            if not self._lacking:  # once: it is tried again at every flush and seal
+                _log.warning("%s: no space for the next journal: %s", self._folder.path, os.strerror(full.errno or 0))
+            self._lacking = True
             return None
+        self._lacking = False
+        return journal
 
     def _discard(self, journal: Journal) -> None:
         journal.close()

@@ -20,10 +20,18 @@ def withholds(operation: Any, room: int, limits: Limits) -> str | None:
 
     ``operation``: an Operation, or what its runs ask of it; Any, as the writer decides by type alone.
     """
-    ends = isinstance(operation, Pause | Cancel | LatchDeployment) or (
-        isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
-    )
     starts = isinstance(operation, Enqueue | Tick) or (isinstance(operation, TakeUp) and operation.start is not None)
-    if starts or (room < limits.reserve and not ends):
+    if starts or (room < limits.reserve and not _ends(operation)):
         return f"the disk is full: {room} bytes are left for this deployment"
     return None
+
+
+def kept(operation: Any, limits: Limits) -> int:
+    """Bytes that must be left when an operation is written: it may not take what is for the ends of others."""
+    return 0 if _ends(operation) else limits.reserve
+
+
+def _ends(operation: Any) -> bool:
+    return isinstance(operation, Pause | Cancel | LatchDeployment) or (
+        isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
+    )

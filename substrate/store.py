@@ -248,11 +248,11 @@ class Store:
 
     # --- writing ---
 
-    def fits(self, puts: Mapping[str, bytes], deletes: Collection[str] = ()) -> bool:
-        """Whether such a commit has space, for which the disk is asked; False where it is full. Raises FlushFailed."""
-        size = weight(self._trees, puts, deletes, self._journals.current.room)
+    def fits(self, puts: Mapping[str, bytes], deletes: Collection[str], kept: int) -> bool:
+        """Whether there is space for it and ``kept`` bytes; False where the disk is full. Raises FlushFailed."""
+        size = weight(self._trees, puts, deletes, self._journals.current.room - kept)
         with self._writing:
-            return self._journals.current.has(size)
+            return size == 0 or self._journals.current.has(size + kept)
 
     def commit(
         self, *, author: str, subject: str, puts: Mapping[str, bytes], deletes: Collection[str] = (), at: int

@@ -55,7 +55,7 @@ from substrate.resting import rest
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
 from substrate.settling import Settling
-from substrate.space import enough, withholds
+from substrate.space import enough, kept, withholds
 from substrate.store import Store
 from waypost.acting import Reply, Tell, WakeAt
 from waypost.model.ids import Generation, RunId
@@ -148,7 +148,7 @@ class Writer:
         else:
             verdict = decided(self._index, what, self._context(now))
             match verdict:
-                case Change() if not self._store.fits(verdict.puts, verdict.deletes):
+                case Change() if not self._store.fits(verdict.puts, verdict.deletes, kept(what, self._limits)):
                     result = yield from self._short_of_space(f"the disk is full: no space to {verdict.subject}")
                 case Change():
                     broken = yield from self._commit(verdict, now)
@@ -346,7 +346,7 @@ class Writer:
 
     def _fits(self, change: Change) -> bool:
         """Whether what nobody waits for has space; if not, it waits for the next seal."""
-        self._fold_asked = self._unfit = not self._store.fits(change.puts, change.deletes)
+        self._fold_asked = self._unfit = not self._store.fits(change.puts, change.deletes, self._limits.reserve)
         return not self._unfit
 
     def _leave(self, run: RunId) -> Iterator[Effect]:

@@ -217,8 +217,13 @@ def test_a_commit_takes_no_more_than_it_was_said_to(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_the_log_of_a_run_that_has_ended_waits_for_space_and_then_goes_into_one_file(host: Host) -> None:
-    """That comes of itself, and nobody has asked for it: it must cost nobody the writer, nor be tried without end."""
+def test_the_log_of_a_run_that_has_ended_waits_for_space_and_then_goes_into_one_file(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That comes of itself, and nobody has asked for it: it must cost nobody the writer, nor be tried without end.
+
+    And a log, which may lie on the same disk, isn't filled with one line for each try.
+    """
     run = host.begin()
     for number in range(1, 51):
         result = ev.Value(inline=msgspec.Raw(json.dumps(os.urandom(25_000).hex()).encode()))
@@ -231,6 +236,7 @@ def test_the_log_of_a_run_that_has_ended_waits_for_space_and_then_goes_into_one_
     for number in range(3):
         host.must(Enqueue(message(f"beside{number}@x")))
         host.seal()
+    assert caplog.text.count("no space for the next journal") == 1
     assert not runlog.run_ids(open_readonly(host.path, KEY.public), layout.SEALED)
     host.disk.full = False
     host.seal()

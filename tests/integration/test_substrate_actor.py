@@ -325,12 +325,12 @@ def test_the_last_of_a_full_disk_is_for_what_ends_a_run(deployment: Deployment) 
             super().reserve(descriptor, path, size)
 
     disk = Full()
-    deployment.open(disk=disk, limits=Limits(seal_bytes=4 * 2**20, seal_idle=2.0, reserve=4 * 2**20))
+    deployment.open(disk=disk, limits=Limits(seal_bytes=4 * 2**20, seal_idle=2.0, reserve=1_700_000))
     run = deployment.begin()
     disk.full = True
     assert deployment.submit(Enqueue(message("big@x", text="x" * 3_500_000))).outcome == "enqueued"
-    for late in (step(run), Signal(run=run, name="paid", id="s1", payload=b"1")):
-        assert isinstance(deployment.ask(Submit(what=late)), Withheld)
+    for late in (Signal(run=run, name="paid", id=f"s{size}", payload=b"1" * size) for size in (10**6, 10**5)):
+        assert isinstance(deployment.ask(Submit(what=late)), Withheld), "what is kept for ends is not for these"
     assert deployment.submit(Cancel(run=run, reason="enough", origin="supervisor-operator")).fresh
     deployment.submit(Append(by=WorkflowProcess(Generation(1)), run=run, events=(ev.RunCancelled(),)))
 
