@@ -170,7 +170,8 @@ def _draining(setup: Setup, state: st.Draining | st.Retiring | st.Shelving) -> S
         case st.Shelving():
             return Sentence(waits_for="its disk to record that it is held", since=since, then=held)
         case st.Retiring(resting=resting):
-            rest = f"{_named(state.executing, state.more)}{f', and {resting} that rest' if resting else ''}"
+            parked = f"{resting} that rest{'s' if resting == 1 else ''}" if resting else ""
+            rest = ", and ".join(filter(None, (_named(state.executing, state.more), parked)))
             what = f"every run to end ({rest})" if rest else "every run to end"
             return Sentence(waits_for=what, since=since, then=f"{held}; that command also calls it off", command=off)
         case st.Draining():

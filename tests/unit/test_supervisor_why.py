@@ -7,7 +7,7 @@ import pytest
 
 from actors.credentials import Barred
 from actors.describing import ExitReason
-from actors.draining import Recycle
+from actors.draining import Executing, Recycle
 from actors.logic.supervisor_down import down
 from actors.logic.supervisor_effects import Announce
 from actors.logic.supervisor_states import (
@@ -17,6 +17,7 @@ from actors.logic.supervisor_states import (
     Held,
     Opening,
     Preparing,
+    Retiring,
     Running,
     Stopped,
     Unmanned,
@@ -27,7 +28,7 @@ from actors.messages import ChildExited, ChildReady, Woken
 from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome
 from waypost.acting import Asked
-from waypost.model.ids import Generation
+from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
 from waypost.model.why import beside, command
 from waypost.testing.sayings import check, parse
@@ -87,6 +88,22 @@ def test_where_somebody_is_needed_the_command_is_named(state: Any, line: str) ->
     """Whoever reads it at night runs what it says."""
     found = sentence(SETUP, state)
     assert (found.command, found.needed) == (line, True)
+
+
+@pytest.mark.parametrize(
+    ("executing", "resting", "who"),
+    [
+        ((), 0, ""),
+        ((), 1, " (1 that rests)"),
+        ((), 2, " (2 that rest)"),
+        ((Executing(RunId("run_1"), "pay", since=""),), 0, " (run_1 (pay))"),
+        ((Executing(RunId("run_1"), "pay", since=""),), 2, " (run_1 (pay), and 2 that rest)"),
+    ],
+)
+def test_who_has_not_ended_yet_is_named_or_counted(executing: tuple[Executing, ...], resting: int, who: str) -> None:
+    """Often all that are left wait for somebody: then nobody is named."""
+    found = sentence(SETUP, Retiring(BOOKS, 77, 0.0, 0, executing=executing, resting=resting))
+    assert found.waits_for == f"every run to end{who}"
 
 
 @pytest.mark.parametrize("state", [s for s in STATES if not isinstance(s, (*NEEDY, Stopped))], ids=named)
