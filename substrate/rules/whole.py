@@ -159,9 +159,9 @@ def _run(tree: Tree, root: str, run: RunId, seen: _Seen, counts: Counts) -> Iter
     out = Outcome()
     yield from whole_run(tree, run, seen.state, seen.ground, out)
     seen.unsent.update((ordinal, (run, call)) for ordinal, call in out.unsent.items())
-    if not out.complete:
+    if out.known is None:
         seen.unread.add(run)
-    elif out.known is not None:
+    else:
         seen.kin.run(out.known)
     for arrival in out.mails:
         if arrival in seen.waiting:

@@ -36,8 +36,8 @@ class Counts:
 class Outcome:
     """What a run came to, as far as it could be followed: how many events, and the outgoing mail that it waits for."""
 
-    complete: bool = False
     known: Known | None = None
+    """None where it couldn't be followed to its end."""
     events: int = 0
     unsent: dict[int, CallId] = field(default_factory=dict)
     """By ordinal, whose call it is."""
@@ -82,7 +82,7 @@ def whole_run(tree: Tree, run: RunId, state: State, ground: Ground, out: Outcome
     except (Damaged, BadPath) as damage:
         yield broken("append-only", damage.file if isinstance(damage, Damaged) else damage.path, damage.why)
         return
-    out.complete, out.events, out.known = True, log.known.seq, log.known
+    out.events, out.known = log.known.seq, log.known
     yield from _ends(log.known, run, state, ground, out, sealed=sealed)
     yield from _values(tree, run, names, ground, sealed=sealed)
 
