@@ -59,7 +59,15 @@ def test_a_bad_commit_is_refused_by_its_rule(world: World) -> None:
 
 
 FIRST = {each.rule: each.name for each in reversed(CORRUPTIONS)}
-"""A corruption for each rule; the others take the same way through ``fsck``, by the same rules."""
+"""A corruption for each rule; the others take the same way through a history, by the same rules."""
+
+
+def spoilt(world: World, bad: Bad, folder: Path) -> Path:
+    """A copy of the repository with the bad commit on top."""
+    clone = folder / "clone.git"
+    shutil.copytree(world.path, clone, ignore=shutil.ignore_patterns("waypost"))
+    bad.write(clone)
+    return clone
 
 
 @pytest.mark.parametrize(
@@ -72,11 +80,13 @@ FIRST = {each.rule: each.name for each in reversed(CORRUPTIONS)}
 def test_a_bad_commit_is_found_by_its_rule(each: Corruption, world: World, tmp_path: Path) -> None:
     """By ``fsck``, and by what the writer would have refused it by; the commits before it stay clean."""
     bad = each.make(world)
-    clone = tmp_path / "clone.git"
-    shutil.copytree(world.path, clone, ignore=shutil.ignore_patterns("waypost"))
-    bad.write(clone)
-    findings = found(clone)
+    findings = found(spoilt(world, bad, tmp_path))
     assert {finding.rule for finding in findings} == refusals(bad, world)
     assert len({finding.commit for finding in findings}) == 1
     assert all(finding.advice and finding.value for finding in findings)
-    assert bool(found(clone, tip=True)) == each.seen
+
+
+@pytest.mark.parametrize("each", CORRUPTIONS, ids=lambda each: each.name)
+def test_what_a_tree_alone_shows_is_found_without_its_history(each: Corruption, world: World, tmp_path: Path) -> None:
+    """Whoever has only the newest commit sees all but what is wrong by what was before."""
+    assert bool(found(spoilt(world, each.make(world), tmp_path), tip=True)) == each.seen
