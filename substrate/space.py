@@ -9,6 +9,9 @@ from substrate.messages import Append, Cancel, Enqueue, LatchDeployment, Pause, 
 from waypost.model import events as ev
 from waypost.model.limits import Limits
 
+_ENDING = (*ev.TERMINAL, ev.ChildCancelRequested)
+"""What a run writes that ends it, or a child of it."""
+
 
 def enough(limits: Limits) -> int:
     """Bytes below which space is scarce."""
@@ -33,5 +36,5 @@ def kept(operation: Any, limits: Limits) -> int:
 
 def _ends(operation: Any) -> bool:
     return isinstance(operation, Pause | Cancel | LatchDeployment) or (
-        isinstance(operation, Append) and any(isinstance(event, ev.TERMINAL) for event in operation.events)
+        isinstance(operation, Append) and any(isinstance(event, _ENDING) for event in operation.events)
     )

@@ -149,7 +149,7 @@ class Writer:
             verdict = decided(self._index, what, self._context(now))
             match verdict:
                 case Change() if not self._store.fits(verdict.puts, verdict.deletes, kept(what, self._limits)):
-                    result = yield from self._short_of_space(f"the disk is full: no space to {verdict.subject}")
+                    result = yield from self._short_of_space(f"the disk is full: no space for '{verdict.subject}'")
                 case Change():
                     broken = yield from self._commit(verdict, now)
                     result = broken or Done(self._position, verdict.value)

@@ -173,7 +173,7 @@ def test_an_end_that_does_not_fit_waits_whole_and_the_writer_goes_on(host: Host)
     for _ in range(3):
         withheld = host.submit(end)
         assert isinstance(withheld, Withheld)
-        assert "no space to append RunFailed" in withheld.reason
+        assert "no space for 'append RunFailed" in withheld.reason
     assert states(host, root) == before
     host.must(Append(by=BY, run=first, events=(FAILED,)))
     assert isinstance(host.submit(end), Withheld)
