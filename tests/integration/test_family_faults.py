@@ -99,6 +99,8 @@ class Host:
                     self._hear(self.writer.flush(self.now))
                 case "FoldAway":
                     self._hear(self.writer.fold_away(self.now))
+                case "Settle":  # for ``idle`` it would be the time to try a seal again, without end on a full disk
+                    self._hear(self.writer.settle())
                 case _:
                     self._hear(self.writer.idle(self.now))
 
