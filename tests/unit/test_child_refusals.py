@@ -1,6 +1,7 @@
 """What a drive does when the host says no, and with steps that nobody waits for any more."""
 
 import asyncio
+import hashlib
 
 import pytest
 from msgspec.structs import replace
@@ -133,6 +134,44 @@ def test_what_a_pause_refused_is_proposed_again_after_it() -> None:
     (again,) = appended(drive)
     assert isinstance(again, ev.TimerSet)
     assert again.call == "r1#1"
+
+
+def test_a_step_that_was_cut_off_before_a_pause_refused_it_is_nothing_that_the_run_waits_for() -> None:
+    """The log has nothing of it: a run that held on to it would never say that it rests."""
+
+    async def order(mail: Mail) -> str:
+        first, second = asyncio.create_task(receive()), asyncio.create_task(receive())
+        over = asyncio.create_task(sleep(1))
+        await first
+        late = asyncio.create_task(work())
+        await over
+        late.cancel()
+        return (await second).subject
+
+    async def work() -> None:
+        await fails()
+
+    log = begun()
+    drive = a_drive(order, log)
+    waits = tuple(appended(drive))
+    log.append(waits)
+    drive.committed(log.events[1:])
+    drive.appended(waits, None, "")
+    reply = MAIL.replace(b"<1@x>", b"<2@x>")
+    log.answer(reply)
+    drive.committed(log.events[-1:])
+    drive.fetched(hashlib.sha256(reply).hexdigest(), reply)
+    (step,) = appended(drive)
+    assert isinstance(step, ev.StepStarted)
+    log.fire()
+    log.append([ev.RunPaused(code="operator")])
+    drive.committed(log.events[-2:])
+    drive.effects()
+    drive.appended((step,), "the run is paused", "paused")
+    log.append([ev.RunUnpaused(by="op")])
+    drive.committed(log.events[-1:])
+    (rested,) = appended(drive)
+    assert isinstance(rested, ev.CodeRested)
 
 
 def test_other_bytes_than_an_event_names_are_the_hosts_fault() -> None:

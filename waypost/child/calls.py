@@ -152,6 +152,8 @@ class Calls:
                 self._move(call, Wanted(request, attempt))
             case Leaving(request):
                 self._move(call, Unwanted(request))
+            case Orphan(request, attempt):  # it was cut off before it had begun: the log has nothing of it
+                self._move(call, given_up(Wanted(request, attempt)))
             case _:
                 pass
 
