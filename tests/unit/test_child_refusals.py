@@ -221,6 +221,7 @@ def test_a_step_that_nobody_waits_for_is_not_tried_again() -> None:
     assert isinstance(failed, ev.StepFailed)
     assert failed.final
 
+    log.append([failed])
     resumed = a_drive(order, log)
     assert not [effect for effect in resumed.effects() if isinstance(effect, fx.Body)]
 
