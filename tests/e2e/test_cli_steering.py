@@ -73,8 +73,10 @@ def test_a_run_is_cancelled_or_signalled_by_a_verb(place: Place) -> None:
         run = place.begin(host, "signal", "waits for signal go")
         early = verb("signal", run, "paid", "--id", "order-7", data=place.data, stdin=b'{ "amount": 420 }\n')
         assert early.status == 0, early
-        again = verb("signal", run, "paid", "--id", "order-7", data=place.data, stdin=b'{"amount": 1}')
+        again = verb("signal", run, "paid", "--id", "order-7", data=place.data, stdin=b'{"amount":420}')
         assert (again.status, "nothing has changed" in again.out) == (0, True), again
+        other = verb("signal", run, "paid", "--id", "order-7", data=place.data, stdin=b'{"amount": 1}')
+        assert (other.status, "with another payload" in other.err) == (1, True), other
         assert verb("signal", run, "go", data=place.data, stdin=b"null").status == 0
         host.wait_for('completed: "paid 420"')
         late = verb("signal", run, "paid", data=place.data, stdin=b"1")
