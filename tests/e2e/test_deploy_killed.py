@@ -23,7 +23,7 @@ from waypost.testing.errands import mail
 from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.patience import PATIENCE, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torture]
+pytestmark = pytest.mark.e2e
 
 ADDRESS = "echo@example.com"
 FLOW = """
@@ -124,7 +124,10 @@ def points(count: int, *, every: bool) -> Iterator[int]:
 
 every = pytest.mark.parametrize(
     "every",
-    [False, pytest.param(True, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
+    [
+        pytest.param(False, marks=pytest.mark.torture),
+        pytest.param(True, marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
+    ],
     ids=["some", "every"],
 )
 
@@ -190,6 +193,7 @@ def beside(scene: Scene, point: int) -> list[str]:
     return passed
 
 
+@pytest.mark.torture
 @pytest.mark.usefixtures("unmeasured")
 def test_a_command_that_is_killed_beside_a_host_is_nothing_to_that(tmp_path: Path, template: Path) -> None:
     """Before it has asked, and in the middle of its question: the host takes all of the code or none."""
@@ -214,6 +218,7 @@ def commanded(scene: Scene, point: int) -> int:
     return len(scene.passed)
 
 
+@pytest.mark.torture
 @pytest.mark.usefixtures("unmeasured")
 def test_a_command_whose_host_is_killed_says_so(tmp_path: Path, template: Path) -> None:
     """It waits for an answer that nobody can give any more; and the next command, or the next host, goes on."""
