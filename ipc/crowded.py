@@ -64,7 +64,7 @@ class Machine:
         word = next(line for line in lines if line.startswith("Max processes")).split()[2]
         if not word.isdigit() or int(word) > self._total or _exempt(worker, self._proc):
             return None
-        count = _counted(child, boxed, self._proc)
+        count = _counted(child, self._proc, boxed=boxed)
         return Crowd("user", count, int(word)) if count >= int(word) else None
 
 
@@ -97,7 +97,7 @@ def _status(pid: int, proc: Path) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def _counted(child: int, boxed: bool, proc: Path) -> int:  # noqa: FBT001 - as it was said
+def _counted(child: int, proc: Path, *, boxed: bool) -> int:
     """Threads of all that its user runs; in a namespace, of the child and what descends from it."""
     threads, parents, users = dict[int, int](), dict[int, int](), dict[int, str]()
     for entry in proc.iterdir():

@@ -58,8 +58,8 @@ def plain_child(mail: Mail) -> int:
 async def run(mail: Mail) -> str:
     assert_type(await child(1, twice=True), list[str])
     assert_type(await plain_child(mail), int)
-    await child("1")  # type: ignore[arg-type]
-    await plain_child()  # type: ignore[call-arg]
+    await child("1")  # type: ignore[arg-type]  # a checker must refuse it: the child takes another type
+    await plain_child()  # type: ignore[call-arg]  # and this: it takes one argument
     child(1)  # type: ignore[unused-coroutine]
     assert_type(mail.tick, Tick | None)
     assert_type(await plain(mail, factor=2), int)
