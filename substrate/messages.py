@@ -56,6 +56,7 @@ from substrate.service import (
     LatchDeployment,
     ResetDeployment,
     ResumeDeployment,
+    Unlatched,
 )
 from substrate.state import Drain, Latch
 from substrate.steering import (
@@ -191,6 +192,7 @@ __all__ = [
     "TakeUp",
     "Tick",
     "Ticked",
+    "Unlatched",
     "Unpause",
     "Withheld",
     "WorkflowProcess",

@@ -57,6 +57,14 @@ class LatchDeployment:
 
 @dataclass(frozen=True, slots=True)
 class ResetDeployment:
-    """An operator lets a latched deployment have a child again. Value: None. Refused with code ``not-latched``."""
+    """An operator lets a latched deployment have a child again. Value: ``Unlatched``. Refused: ``not-latched``."""
 
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlatched:
+    """``held``: no child comes all the same: it is held, or drained. ``ending``: one comes, and begins no run."""
+
+    held: bool = False
+    ending: bool = False

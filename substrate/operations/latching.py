@@ -8,7 +8,7 @@ is there: a host that is killed in between has failed runs and no latch, and the
 import msgspec
 from msgspec import UNSET
 
-from substrate.messages import LatchDeployment, Refused, ResetDeployment
+from substrate.messages import LatchDeployment, Refused, ResetDeployment, Unlatched
 from substrate.operations.append import extend
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Extension, Settled, View, changed, plain
@@ -40,15 +40,17 @@ def latch(view: View, operation: LatchDeployment, context: Context) -> Decided:
 
 
 def reset(view: View, operation: ResetDeployment) -> Decided:
-    """Lift the latch, by an operator. Value: None."""
+    """Lift the latch, by an operator. Value: ``Unlatched``."""
     if not view.state.latch:
         return Refused("not-latched", "the deployment isn't crash-looping: it goes on by itself")
     state = msgspec.structs.replace(view.state, latch=UNSET)
+    drained_to = state.drain.to if state.drain else ""
     return Change(
         author="supervisor",
         subject=f"reset the deployment after {view.state.latch.reason}, by {plain(operation.by)}",
         puts=state_file(state),
         state=state,
+        value=Unlatched(held=bool(state.held) or drained_to == "rest", ending=drained_to == "end"),
     )
 
 

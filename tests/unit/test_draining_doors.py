@@ -25,11 +25,14 @@ from substrate.messages import (
     LatchDeployment,
     ResetDeployment,
     ResumeDeployment,
+    Unlatched,
 )
 from substrate.operations import Settled
 from waypost import Invalid, recycle
 from waypost.acting import Asked, Reply
 from waypost.authoring.scope import InStep, enter
+from waypost.cli.words import reset
+from waypost.host.answers import DeploymentReset
 from waypost.host.status import followed, status_of
 from waypost.model.ids import Generation, RunId
 from waypost.testing import childhood
@@ -92,6 +95,39 @@ def test_what_rests_already_is_not_drained() -> None:
     desk.must(LatchDeployment(detail="3 exits more"))
     assert desk.must(HoldDeployment()) is None
     desk.check()
+
+
+@pytest.mark.parametrize(
+    ("end", "held", "what"),
+    [
+        (False, False, Unlatched(held=True)),
+        (False, True, Unlatched(held=True)),
+        (True, False, Unlatched(ending=True)),
+        (True, True, Unlatched(held=True)),
+        (None, False, Unlatched()),
+    ],
+)
+def test_whoever_resets_a_drained_deployment_is_told_what_stays(*, end, held, what) -> None:
+    """It has no process, or one that begins no run: that its live runs go on wouldn't be true."""
+    desk = Desk()
+    desk.begin()
+    if end is not None:
+        desk.must(DrainDeployment("ann", end=end))
+    desk.must(LatchDeployment(detail="3 exits"))
+    if held:
+        desk.must(HoldDeployment())
+    assert desk.must(ResetDeployment("ann")) == what
+    desk.check()
+
+
+@pytest.mark.parametrize(
+    ("held", "ending", "word"), [(True, False, "held"), (False, True, "no run begins"), (False, False, "go on where")]
+)
+def test_a_reset_says_it(*, held, ending, word) -> None:
+    """In the first line, and where something more is to be done, by which verb."""
+    first, *more = reset(DeploymentReset(deployment="expenses", by="ann", held=held, ending=ending))
+    assert word in first
+    assert any("`waypost resume expenses`" in line for line in more) == (held or ending)
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -11,6 +11,7 @@ from waypost.cli.fitting import padded, width
 from waypost.cli.output import harmless
 from waypost.host.answers import (
     ApprovalShown,
+    DeploymentReset,
     DeploymentVerified,
     RunRow,
     Runs,
@@ -80,6 +81,19 @@ def approvals(found: Iterable[ApprovalShown]) -> Iterator[str]:
         yield f"  next: waypost approve {each.run} --call '{each.call}'   (or: waypost reject …)"
     if each is None:
         yield "nothing is asked of anybody"
+
+
+def reset(given: DeploymentReset) -> Iterator[str]:
+    """What follows where a deployment isn't crash-looping any more."""
+    name = given.deployment
+    if given.held:
+        yield f"{name} isn't crash-looping any more, but it is held: it has no process, and its runs stay as they are"
+        yield f"next: `waypost resume {name}` lists what would go out, and lets it go on"
+    elif given.ending:
+        yield f"{name} is given a process again; it is drained: no run begins, and its live runs go on until they end"
+        yield f"next: `waypost drain {name} --end` shows what it waits for; `waypost resume {name}` ends the drain"
+    else:
+        yield f"{name} is given a process again; its live runs go on where they were"
 
 
 def would_go(name: str, go: "WouldGo") -> Iterator[str]:

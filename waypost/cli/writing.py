@@ -82,7 +82,7 @@ def resume_held(name: str, data: str | None, *, yes: bool) -> Exit:
 def reset(name: str, data: str | None) -> Exit:
     """``waypost reset DEPLOYMENT``."""
     given = Client(existing(data).socket).post(DeploymentReset, "deployments", plain("the deployment", name), "reset")
-    out(f"{given.deployment} is given a process again; its live runs go on where they were")
+    out(*words.reset(given))
     return Exit.OK
 
 

@@ -309,10 +309,15 @@ class DeploymentResumed(Answer, frozen=True, kw_only=True):
 
 
 class DeploymentReset(Answer, frozen=True, kw_only=True):
-    """A deployment that was crash-looping has a child again."""
+    """A deployment isn't crash-looping any more: it has a child again, as far as it isn't ``held``.
+
+    ``ending``: it is taken out of service, so no run begins.
+    """
 
     deployment: str
     by: str
+    held: bool = False
+    ending: bool = False
 
 
 class DeploymentDraining(Answer, frozen=True, kw_only=True):

@@ -40,6 +40,7 @@ from substrate.messages import (
     RunLine,
     Signal,
     SignalTaken,
+    Unlatched,
     Unpause,
 )
 from waypost.acting import Ref
@@ -224,8 +225,8 @@ class Live:
     def reset_deployment(self, name: str, by: str) -> DeploymentReset:
         """Let a crash-looping deployment have a child again. Raises NoSuchDeployment, RefusedByRule, NotNow."""
         self._hosted.deployment(name)
-        self._hosted.forward(name, ResetDeployment(by))
-        return DeploymentReset(deployment=name, by=by)
+        came: Unlatched = self._hosted.forward(name, ResetDeployment(by))
+        return DeploymentReset(deployment=name, by=by, held=came.held, ending=came.ending)
 
     def drain_deployment(self, name: str, by: str, *, end: bool) -> DeploymentDraining:
         """Let what executes come to rest, or ``end``, then hold it; answered when it is durable that it has begun.
