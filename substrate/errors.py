@@ -323,7 +323,7 @@ class SecondWriter(SubstrateError):
 class BadKey(SubstrateError):
     """A key file that can't be used: unreadable, not Ed25519, or open to others."""
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}", hint="restore the key from your backup; Waypost never replaces one")
+    def __init__(self, path: str, why: str, *, hint: str = "") -> None:
+        super().__init__(f"{path}: {why}", hint=hint or "put the key back from your backup; Waypost never replaces one")
         self.path = path
         self.why = why

@@ -6,6 +6,7 @@ processes that make a key at the same moment both end up with the same one.
 
 import os
 import secrets
+import shlex
 import stat
 from pathlib import Path
 from typing import Self
@@ -33,7 +34,9 @@ class PublicKey:
             with Path(path).open(encoding="ascii", errors="replace") as file:
                 return cls(sshsig.parse_public_line(file.read(_FILE_LIMIT)))
         except BadObject as bad:
-            raise BadKey(str(path), bad.message) from None
+            raise BadKey(
+                str(path), bad.message, hint="it is one line, as `ssh-keygen -y -f PRIVATE-KEY` prints it"
+            ) from None
 
     @property
     def fingerprint(self) -> str:
@@ -78,7 +81,11 @@ class SigningKey:
         with os.fdopen(descriptor, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if stat.S_IMODE(mode) & 0o077:
-                raise BadKey(name, f"the key is open to others (mode {stat.S_IMODE(mode):04o}); chmod 600 it")
+                raise BadKey(
+                    name,
+                    f"the key is open to others (mode {stat.S_IMODE(mode):04o})",
+                    hint=f"`chmod 600 {shlex.quote(name)}`; and if others may have read it: `waypost rotate-key`",
+                )
             text = file.read(_FILE_LIMIT)
         try:
             return cls(sshkey.read(text))
@@ -99,11 +106,20 @@ class SigningKey:
             made = cls.load(name)
         except FileNotFoundError:
             if there:
-                raise BadKey(name, "it is gone, and its public half is there") from None
+                raise BadKey(
+                    name,
+                    "it is gone, and its public half is there",
+                    hint=f"put the key back from your backup; if it has signed nothing, `rm {shlex.quote(public)}`",
+                ) from None
             made = cls._create(writer, name)
         if there:
             if PublicKey.load(public).raw != made.public.raw:
-                raise BadKey(public, f"it is not the public half of {name}")
+                raise BadKey(
+                    public,
+                    f"it is not the public half of {name}",
+                    hint=f"if {name} is the right one, `rm {shlex.quote(public)}`: it is made again; if not, put that "
+                    "back from your backup",
+                )
         else:
             aside = f"{public}.{secrets.token_hex(8)}.new"
             writer.write_file(aside, f"{made.public.line()} waypost host\n".encode())

@@ -1,5 +1,6 @@
 """What can go wrong while a repository of the reference system is read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from substrate.errors import SubstrateError
@@ -12,6 +13,21 @@ class NotReference(SubstrateError):
         super().__init__(f"{path}: no repository to import: {why}", hint=hint)
         self.path = path
         self.why = why
+
+
+class ManyAddresses(SubstrateError):
+    """It has mail for several addresses, and a deployment has one."""
+
+    SHOWN = 8
+
+    def __init__(self, path: str, addresses: Sequence[str]) -> None:
+        more = f" and {len(addresses) - self.SHOWN:,} more" if len(addresses) > self.SHOWN else ""
+        super().__init__(
+            f"{path}: it has mail for {', '.join(addresses[: self.SHOWN])}{more}",
+            hint="say by --address whose mail is taken over; the others' is listed, and stays where it is",
+        )
+        self.path = path
+        self.addresses = tuple(addresses)
 
 
 class Unreadable(SubstrateError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from substrate import layout
 from substrate.errors import BadPath
 from substrate.reference import queue, runs
-from substrate.reference.errors import Leaving, NotReference, Unreadable
+from substrate.reference.errors import Leaving, ManyAddresses, NotReference, Unreadable
 from substrate.reference.queue import QueueFound
 from substrate.reference.records import GRANTS, read_grants
 from substrate.reference.runs import RunFound
@@ -45,7 +45,7 @@ class Survey:
 def survey(source: Source, address: str | None, steps: Mapping[str, Source]) -> Survey:
     """Look at everything. ``address``: whose queue is taken over, needed where there are several.
 
-    Raises NotReference where this is no repository of a deployment there, or ``address`` doesn't fit.
+    Raises NotReference where this is no repository of a deployment there, ManyAddresses where ``address`` is needed.
     """
     main = source.branches.get(MAIN)
     if main is None:
@@ -112,11 +112,7 @@ def _queue(
 
 def _choose(source: Source, address: str | None, known: Mapping[str, Entry]) -> str | None:
     if address is None and len(known) > 1:
-        raise NotReference(
-            source.path,
-            f"it has mail for {', '.join(sorted(known))}",
-            hint="say by --address whose mail is taken over; the others' is listed",
-        )
+        raise ManyAddresses(source.path, sorted(known))
     if address is None or (address not in known and len(known) == 1):
         return next(iter(known), None)
     return address

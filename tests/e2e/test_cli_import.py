@@ -144,3 +144,15 @@ def test_what_is_wrong_with_an_import_is_said_in_words(theirs: Path, tmp_path: P
         refused = verb("import", *arguments, data=data)
         assert (refused.status, words in refused.err) == (status, True), refused.err
         assert not data.exists()
+
+
+def test_where_several_addresses_have_mail_one_is_asked_for(tmp_path: Path) -> None:
+    """It is a repository that can be imported: only a word is missing in the command."""
+    source = made.Reference(tmp_path / "theirs.git")
+    other = made.queued("c@x", made.BEGAN, made.mail("c@x"), address="other@bench.example")
+    source.commit("main", {"runs/.keep": b""})
+    source.commit("events", {**made.queued("b@x", made.BEGAN, made.mail("b@x")), **other})
+    refused = verb("import", str(source.path), "--name", "desk", data=tmp_path / "data")
+    assert (refused.status, "no repository" in refused.err) == (64, False)
+    assert f"it has mail for other@bench.example, {made.ADDRESS}" in refused.err
+    assert "say by --address whose mail" in refused.err

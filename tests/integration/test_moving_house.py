@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from substrate import SigningKey, layout, verify
+from substrate import PublicKey, SigningKey, layout, verify
 from substrate.disk import Disk
 from substrate.epoch import decode_epoch
 from substrate.errors import BadKey, RolledBack
@@ -381,6 +381,9 @@ def test_halves_of_two_keys_are_refused(data: DataDir) -> None:
     (data.keys / "other").unlink()
     with pytest.raises(BadKey, match="it is gone, and its public half is there"):
         SigningKey.load_or_create(data.keys / "other")
+    data.public_key.unlink()  # as the first message says
+    keys(data)
+    assert PublicKey.load(data.public_key).raw == SigningKey.load(data.signing_key).public.raw
 
 
 def test_where_nothing_was_deployed_a_host_must_be_given_a_file(data: DataDir) -> None:

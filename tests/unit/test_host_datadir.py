@@ -112,14 +112,28 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     assert "--data" in refused.value.hint
 
 
+def test_a_mail_key_that_is_gone_is_made_anew_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """No history rests on it, so nobody has to wait for a backup; but nothing is replaced in silence."""
+    data = made(tmp_path / "data")
+    key = mail_key(data)
+    assert not caplog.messages
+    data.repo("expenses").mkdir()
+    data.mail_key.unlink()
+    assert mail_key(data) != key
+    assert caplog.messages == [
+        f"{data.mail_key} was gone, and is made anew: mail from now on has Message-IDs of another key"
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "zz" * 32, "ab" * 31, "\xff"])
 def test_a_broken_mail_key_is_refused_and_never_replaced(tmp_path: Path, text: str) -> None:
-    """A new key would make the host's own mail unknown to it."""
+    """It may be the wrong file; what to do about it is said, and whether is its owner's to decide."""
     data = made(tmp_path / "data")
     data.mail_key.write_bytes(text.encode("latin-1"))
     data.mail_key.chmod(0o600)
-    with pytest.raises(BadMailKey):
+    with pytest.raises(BadMailKey) as refused:
         mail_key(data)
+    assert f"`rm {data.mail_key}`" in refused.value.hint
     assert data.mail_key.read_bytes() == text.encode("latin-1")
 
 
@@ -128,8 +142,9 @@ def test_a_mail_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     data = made(tmp_path / "data")
     mail_key(data)
     data.mail_key.chmod(0o644)
-    with pytest.raises(BadMailKey, match="chmod 600"):
+    with pytest.raises(BadMailKey, match="0644") as refused:
         mail_key(data)
+    assert refused.value.hint == f"`chmod 600 {data.mail_key}`"
 
 
 def test_the_nearest_data_directory_upwards_is_meant(tmp_path: Path) -> None:

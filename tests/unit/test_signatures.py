@@ -110,8 +110,9 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     """A copied key with loose permissions is noticed, not used."""
     SigningKey.load_or_create(tmp_path / "k")
     (tmp_path / "k").chmod(0o640)
-    with pytest.raises(BadKey, match="0640"):
+    with pytest.raises(BadKey, match="0640") as refused:
         SigningKey.load(tmp_path / "k")
+    assert f"`chmod 600 {tmp_path / 'k'}`" in refused.value.hint
 
 
 def test_a_file_that_is_no_key_is_left_alone(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ beside keys that others can read; and what can't be used is refused in words bef
 """
 
 import json
+import logging
 import os
 import secrets
+import shlex
 import shutil
 import stat
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from waypost.host.errors import (
 from waypost.host.files import place, sync_directory, write_synced
 from waypost.host.mounts import mount_of
 
+_log = logging.getLogger(__name__)
 FORMAT = 1
 NAME = ".waypost"
 _MAIL_KEY = 32
@@ -223,13 +226,21 @@ def lay_out(data: DataDir) -> None:
 
 
 def mail_key(data: DataDir) -> bytes:
-    """The key of outgoing Message-IDs, 32 bytes, made at the first start. Raises BadMailKey, NotWritable."""
+    """The key of outgoing Message-IDs, 32 bytes, made at the first start. Raises BadMailKey, NotWritable.
+
+    One that is gone later is made anew, which is told. No history rests on it: a mail keeps the Message-ID that was
+    recorded when it was queued, and by that a reply finds its run.
+    """
     path = data.mail_key
     try:
         if not path.exists():
+            if data.deployments():
+                _log.warning("%s was gone, and is made anew: mail from now on has Message-IDs of another key", path)
             place(path, secrets.token_hex(_MAIL_KEY).encode() + b"\n")
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise BadMailKey(str(path), "the key is open to others; chmod 600 it")
+        if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            raise BadMailKey(
+                str(path), f"the key is open to others (mode {mode:04o})", hint=f"`chmod 600 {shlex.quote(str(path))}`"
+            )
         text = path.read_bytes()
     except OSError as failure:
         raise NotWritable(str(path), failure) from failure

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -149,8 +150,9 @@ class UnfinishedExchange(DataDirectory):
 class BadMailKey(DataDirectory):
     """keys/mail.key can't be used."""
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}", hint="restore the key from your backup; Waypost never replaces one")
+    def __init__(self, path: str, why: str, *, hint: str = "") -> None:
+        anew = f"put it back from your backup; if you have none, `rm {shlex.quote(path)}`: another one is made"
+        super().__init__(f"{path}: {why}", hint=hint or anew)
         self.path = path
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from substrate.disk import Disk
 from substrate.reference.bring import Brought, bring
-from substrate.reference.errors import Left, NotReference
+from substrate.reference.errors import Left, ManyAddresses, NotReference
 from substrate.reference.source import Source
 from substrate.reference.survey import Survey, survey
 from substrate.settings import Settings, message_ids
@@ -37,8 +37,8 @@ class NoAddress(HostError):
 
     code = "usage"
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}", hint="say by --address which address the workflow has")
+    def __init__(self, said: str, *, hint: str = "say by --address which address the workflow has") -> None:
+        super().__init__(said, hint=hint)
 
 
 class NothingToImport(HostError):
@@ -120,13 +120,15 @@ def look(order: Order) -> tuple[Survey, str]:
         found = survey(Source.open(order.source), order.address, steps)
     except NotReference as bad:
         raise NothingToImport(bad.message, hint=bad.hint) from bad
+    except ManyAddresses as bad:
+        raise NoAddress(bad.message, hint=bad.hint) from bad
     chosen = order.address or found.queue.address
     if not chosen:
-        raise NoAddress(str(order.source), "no mail ever came to it")
+        raise NoAddress(f"{order.source}: no mail ever came to it, so it names no address")
     try:
         return found, normal(chosen)
     except BadAddress as bad:
-        raise NoAddress(str(order.source), bad.message) from bad
+        raise NoAddress(f"{order.source}: {bad.message}") from bad
 
 
 def dry_run(order: Order) -> Imported:

@@ -29,7 +29,7 @@ from substrate.store import Store
 from substrate.verify import Expected, Report, by_receipt, verify
 from waypost.host import offline, packing, spool
 from waypost.host.alone import alone, now
-from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
+from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
 from waypost.host.files import place, sync_directory
 from waypost.host.git import fetch, largest
 from waypost.host.keeping_errors import AlreadyThere, BadBackup, NotSound
@@ -188,6 +188,7 @@ def _keys(data: DataDir, found: _Source, disk: Disk) -> SigningKey:
         place(data.signing_key, files[packing.SIGNING_KEY].read_bytes())
         if not data.mail_key.exists():
             place(data.mail_key, files[packing.MAIL_KEY].read_bytes())
+    mail_key(data)
     return signing_key(data, disk)
 
 
