@@ -74,13 +74,13 @@ def unpacked(raw: bytes, folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("files", [FILES, FILES | KEYS, {RECEIPT: b"", BUNDLE: b""}], ids=["plain", "keys", "empty"])
 def test_what_goes_in_comes_out_and_stock_tar_can_look_at_it(tmp_path: Path, files: dict[str, bytes]) -> None:
     """It must be readable in twenty years, without us."""
-    packed = []
-    for number, (name, raw) in enumerate(files.items()):
-        path = tmp_path / f"in{number}"
-        path.write_bytes(raw)
-        packed.append(measured(name, path))
+    packed, source = [], io.BytesIO(b"something before")
+    for name, raw in files.items():
+        at = source.seek(0, os.SEEK_END)
+        source.write(raw)
+        packed.append(measured(name, source, at))
     into = io.BytesIO()
-    packing.write(into, manifest(files), packed)
+    packing.write(into, manifest(files), packed, source)
     assert unpacked(into.getvalue(), tmp_path) == files
     into.seek(0)
     with tarfile.open(fileobj=into) as tar:

@@ -2,14 +2,14 @@
 
 What this promises: it speaks up to a flush that was sealed before, and says which; a repository that isn't sound is
 refused in words instead of being carried on; the file appears under its name when it is whole and durable, and never
-takes the place of another.
+takes the place of another. What it is made of has no name before, so a killed backup leaves nothing (``nameless``).
 """
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from substrate import receipt as receipts
 from substrate.disk import Disk
@@ -24,11 +24,11 @@ from substrate.verify import by_note, verify
 from waypost import __version__
 from waypost.host import packing, spool
 from waypost.host.alone import alone, now
-from waypost.host.datadir import DataDir, refuse_unfinished
+from waypost.host.datadir import DataDir, mail_key, refuse_unfinished
 from waypost.host.errors import NoHost, NotNow
-from waypost.host.files import sync_directory
-from waypost.host.git import bundle, git
+from waypost.host.git import bundle
 from waypost.host.keeping_errors import BadBackup, InTheWayOfBackup, NoSuchDeployment, NotSound
+from waypost.host.nameless import publish, scratch
 from waypost.host.packing import Manifest, Packed, measured
 from waypost.host.signing import key_of
 from waypost.model.limits import DEFAULT
@@ -62,16 +62,14 @@ def backup(data: DataDir, name: str, file: Path, *, with_keys: bool, sealed: Cal
     if file.exists() or file.is_symlink():
         raise InTheWayOfBackup(str(file))
     key = key_of(data)
-    # Before the seal: a mail that a host takes in meanwhile is then in both, and is recognised; never in neither.
-    with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.absolute().parent) as folder:
-        aside = Path(folder)
+    with scratch(file.absolute().parent) as aside:
+        # Before the seal: a mail that a host takes in meanwhile is then in both, and is recognised; never in neither.
         waiting = spool.waiting(data.spool(name), name)
         mails: list[Packed] = []
         for mail in waiting:
             raw = spool.read(mail, DEFAULT.mail + 1)
             if raw is not None and len(raw) <= DEFAULT.mail:
-                file_name = f"{len(mails) + 1:010d}.eml"
-                mails.append(_aside(aside / file_name, raw, f"spool/{file_name}"))
+                mails.append(_aside(aside, raw, f"spool/{len(mails) + 1:010d}.eml"))
         _seal(data, name, key, sealed)
         noted = read_note(data.head(name))
         report = verify(data.repo(name), key.public, () if noted is None else (by_note(noted),))
@@ -80,7 +78,10 @@ def backup(data: DataDir, name: str, file: Path, *, with_keys: bool, sealed: Cal
                 name, tuple(map(str, report.faults)), hint="nothing was written; `waypost verify` lists what is wrong"
             )
         manifest, packed = _pack(data, name, key, aside, mails, with_keys=with_keys)
-        _publish(aside / "backup", file, manifest, packed)
+        try:
+            publish(file, lambda into: packing.write(into, manifest, packed, aside))
+        except FileExistsError:
+            raise InTheWayOfBackup(str(file)) from None
     return Made(file, manifest, file.stat().st_size, len(mails), len(waiting) - len(mails))
 
 
@@ -97,16 +98,16 @@ def _seal(data: DataDir, name: str, key: SigningKey, sealed: Callable[[str], boo
 
 
 def _pack(
-    data: DataDir, name: str, key: SigningKey, aside: Path, mails: list[Packed], *, with_keys: bool
+    data: DataDir, name: str, key: SigningKey, aside: IO[bytes], mails: list[Packed], *, with_keys: bool
 ) -> tuple[Manifest, list[Packed]]:
-    bundled = aside / "bundle"
-    bundle(data.repo(name), bundled)
+    begins = aside.seek(0, os.SEEK_END)
     # The branch may have moved on: what the bundle says of itself is what the backup speaks of.
-    head = git(data.repo(name), "bundle", "list-heads", str(bundled.absolute()), "refs/heads/log").split()[0]
+    head = bundle(data.repo(name), aside)
+    bundled = measured(packing.BUNDLE, aside, begins)
     view = open_readonly(data.repo(name), key.public)
     trailer = parse_trailer(parse_commit(view.object(Kind.COMMIT, bytes.fromhex(head))).message)
     if trailer is None:
-        raise BadBackup(str(bundled), f"the branch stands at {head}, which is the head of no flush")
+        raise BadBackup(packing.BUNDLE, f"the branch stands at {head}, which is the head of no flush")
     at = stamp(now())
     claim = receipts.Claim(
         deployment=name,
@@ -116,10 +117,12 @@ def _pack(
         hash=trailer.hash,
         at=at,
     )
-    receipt = _aside(aside / "receipt", receipts.encode(receipts.issue(claim, key)) + b"\n", packing.RECEIPT)
-    packed = [receipt, measured(packing.BUNDLE, bundled), *mails]
+    receipt = _aside(aside, receipts.encode(receipts.issue(claim, key)) + b"\n", packing.RECEIPT)
+    packed = [receipt, bundled, *mails]
     if with_keys:
-        packed += [measured(packing.SIGNING_KEY, data.signing_key), measured(packing.MAIL_KEY, data.mail_key)]
+        mail_key(data)
+        keys = ((packing.SIGNING_KEY, data.signing_key), (packing.MAIL_KEY, data.mail_key))
+        packed += [_aside(aside, path.read_bytes(), member) for member, path in keys]
     manifest = Manifest(
         waypost=__version__,
         at=at,
@@ -137,20 +140,7 @@ def _pack(
     return manifest, packed
 
 
-def _aside(path: Path, raw: bytes, name: str) -> Packed:
-    path.write_bytes(raw)
-    return measured(name, path)
-
-
-def _publish(aside: Path, file: Path, manifest: Manifest, packed: list[Packed]) -> None:
-    """Write it whole, make it durable, and only then give it its name, which must be free."""
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as into:
-        packing.write(into, manifest, packed)
-        into.flush()
-        os.fsync(into.fileno())
-    try:
-        os.link(aside, file)
-    except FileExistsError:
-        raise InTheWayOfBackup(str(file)) from None
-    sync_directory(file.absolute().parent)
+def _aside(aside: IO[bytes], raw: bytes, name: str) -> Packed:
+    at = aside.seek(0, os.SEEK_END)
+    aside.write(raw)
+    return measured(name, aside, at)

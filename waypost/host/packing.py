@@ -19,8 +19,7 @@ import re
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from typing import IO, Annotated, BinaryIO, Literal
 
 import msgspec
 
@@ -78,33 +77,35 @@ _manifests = msgspec.json.Decoder(Manifest)
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A file that goes into an archive, under a name; ``path`` is where it lies now."""
+    """A member of an archive, and where it begins in the file from which it is to be taken."""
 
-    name: str
-    path: Path
     member: Member
+    at: int
 
 
-def measured(name: str, path: Path) -> Packed:
-    """Look at a file that is to go in. Raises BadBackup when it is too large for the format, OSError."""
+def measured(name: str, file: IO[bytes], at: int) -> Packed:
+    """Look at what is to go in, from ``at`` to the file's end. Raises BadBackup when it is too large, OSError."""
     digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
+    file.seek(at)
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+        size += len(piece)
     if size > _LARGEST:
-        raise BadBackup(str(path), f"{size} bytes are more than a backup's member may have")
-    return Packed(name, path, Member(name=name, size=size, sha256=digest.hexdigest()))
+        raise BadBackup(name, f"{size} bytes are more than a backup's member may have")
+    return Packed(Member(name=name, size=size, sha256=digest.hexdigest()), at)
 
 
-def write(file: BinaryIO, manifest: Manifest, packed: Sequence[Packed]) -> None:
-    """Write an archive; ``manifest.files`` are the members of ``packed``, in order. Raises OSError."""
+def write(file: BinaryIO, manifest: Manifest, packed: Sequence[Packed], source: IO[bytes]) -> None:
+    """Write an archive; ``manifest.files`` are the members of ``packed``, in order; all lie in ``source``.
+
+    Raises OSError.
+    """
     raw = msgspec.json.encode(manifest) + b"\n"
     with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         archive.addfile(_header(MANIFEST, len(raw)), io.BytesIO(raw))
         for each in packed:
-            with each.path.open("rb") as content:
-                archive.addfile(_header(each.name, each.member.size), content)
+            source.seek(each.at)
+            archive.addfile(_header(each.member.name, each.member.size), source)
 
 
 def read(file: BinaryIO, name: str, keep: Callable[[Member], BinaryIO]) -> Iterator[Manifest | Member]:

@@ -1,0 +1,95 @@
+"""A file appears whole or not at all, never in another's place, and a death leaves nothing of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from waypost.host.nameless import publish, scratch
+
+DIES = """
+import os, sys
+from pathlib import Path
+from waypost.host.nameless import publish, scratch
+
+def write(into):
+    into.write(b"a secret")
+    into.flush()
+    os.kill(os.getpid(), 9)
+
+with scratch(Path(sys.argv[1])) as aside:
+    aside.write(b"a secret")
+    aside.flush()
+    publish(Path(sys.argv[1]) / "made", write)
+"""
+
+
+def names(folder: Path) -> list[str]:
+    """All that lies in it, hidden or not."""
+    return [each.name for each in folder.iterdir()]
+
+
+@pytest.fixture(params=["without a name", "by another name"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is here, and as it is on a file system that knows no nameless files."""
+    if request.param == "by another name":
+        monkeypatch.setattr(os, "O_TMPFILE", 0)
+
+
+@pytest.mark.usefixtures("_way")
+def test_it_appears_whole_private_and_alone(tmp_path: Path) -> None:
+    """Whatever the umask is; nothing lies beside it."""
+
+    def write(into: BinaryIO) -> None:
+        into.write(b"all of it")
+
+    before = os.umask(0)
+    try:
+        publish(tmp_path / "made", write)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made").read_bytes() == b"all of it"
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o600
+    assert names(tmp_path) == ["made"]
+
+
+@pytest.mark.usefixtures("_way")
+@pytest.mark.parametrize("there", ["a file", "a link to nothing"])
+def test_it_never_takes_the_place_of_another(tmp_path: Path, there: str) -> None:
+    """One that came while it was being written, too."""
+
+    def write(_into: object) -> None:
+        if there == "a file":
+            (tmp_path / "made").write_bytes(b"theirs")
+        else:
+            (tmp_path / "made").symlink_to("nowhere")
+
+    with pytest.raises(FileExistsError):
+        publish(tmp_path / "made", write)
+    assert names(tmp_path) == ["made"]
+
+
+@pytest.mark.usefixtures("_way")
+def test_of_one_that_fails_nothing_stays(tmp_path: Path) -> None:
+    """A full disk, for one."""
+
+    def write(_into: object) -> None:
+        raise OSError(28, "full")
+
+    with pytest.raises(OSError, match="full"):
+        publish(tmp_path / "made", write)
+    with pytest.raises(FileNotFoundError):
+        publish(tmp_path / "no folder" / "made", write)
+    assert names(tmp_path) == []
+
+
+def test_what_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    """There may be keys in it."""
+    done = subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], check=False)
+    assert done.returncode == -9
+    assert names(tmp_path) == []
+    with scratch(tmp_path):
+        assert names(tmp_path) == []
