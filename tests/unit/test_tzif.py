@@ -49,6 +49,9 @@ def footer(text: bytes) -> bytes:
         pytest.param(footer(b"CET-1CEST,M13.5.0,M10.5.0/3"), id="a thirteenth month"),
         pytest.param(footer(b"CET-1CEST,M3.5.0,J366"), id="a day past the year"),
         pytest.param(footer(b"CET-25"), id="more than a day from UTC"),
+        pytest.param(footer(b"CET-24"), id="a day from UTC, by the rules"),
+        pytest.param(footer(b"CET0CEST-24,M3.5.0,M10.5.0"), id="summer time a day from UTC"),
+        pytest.param(footer(b"CET-23CEST,M3.5.0,M10.5.0"), id="summer time an hour ahead, and so a day from UTC"),
         pytest.param(footer(b"CET-1CEST,M3.5.0/168,M10.5.0"), id="an hour past the week"),
         pytest.param(footer(b"C\0T-1"), id="a zero byte in the rules"),
         pytest.param(footer(b"<" + b"9" * 10_000), id="a name of ten thousand letters"),
@@ -60,6 +63,18 @@ def test_a_file_that_leads_its_reader_astray_is_none(raw: bytes) -> None:
     """Its length is right, so that nothing else would tell: counts, indices, instants and rules must hold, too."""
     assert whole(BERLIN)
     assert not whole(raw)
+
+
+def test_summer_time_that_nothing_tells_the_saving_of_is_none() -> None:
+    """Where the last change is to it, Python's reader looks for a change behind that, and reads what isn't its own."""
+    last_but_one = INDICES + TIMES - 2
+    untold = bytearray(put(last_but_one, 1, 0))  # from summer time to the first local time,
+    untold[KINDS + 4] = 1  # which is summer time as well
+    assert not whole(bytes(untold))
+    untold[last_but_one] = 2  # from standard time: the difference is told
+    assert whole(bytes(untold))
+    untold[last_but_one], untold[INDICES + 4 : INDICES + 6] = 1, bytes((0, 2))  # or at an earlier change, from behind
+    assert whole(bytes(untold))
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 Python's reader trusts the counts and indices of such a file: one that was damaged, or written in part, can end the
 process. So a file is looked at here first, from its first byte to its last.
 
-Promise: what passes has counts that add up to its length, no index that leads out of it, instants that rise, and rules
-for the time after them that can be read; and no file, whatever is in it, takes more than one pass.
+Promise: what passes has counts that add up to its length, no index that leads out of it, instants that rise, no last
+change behind which that reader would look for another, and rules for the time after them that can be read; and no file,
+whatever is in it, takes more than one pass.
 """
 
 import re
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 LARGEST: Final = 256 * 1024
@@ -27,12 +29,14 @@ _HOURS = rb"[+-]?(\d{1,3})(?::[0-5]\d){0,2}"
 _DAYS = rb"\d|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-5]"
 _DATE = rb"(?:J0*(?:%(days)s)|0*(?:%(days)s)|M(?:[1-9]|1[0-2])\.[1-5]\.[0-6])" % {b"days": _DAYS}
 _FOOTER = re.compile(
-    rb"\n(?:%(name)s%(hours)s(?:%(name)s(?:%(hours)s)?,%(date)s(?:/%(hours)s)?,%(date)s(?:/%(hours)s)?)?)?\n"
+    rb"\n(?:%(name)s%(hours)s(?:(%(name)s)(?:%(hours)s)?,%(date)s(?:/%(hours)s)?,%(date)s(?:/%(hours)s)?)?)?\n"
     % {b"name": _NAME, b"hours": _HOURS, b"date": _DATE}
 )
 """The TZ string of POSIX, with the hours of version 3: standard time, or that and summer time and when they change."""
-_OFFSETS: Final = (1, 2)
-_OFFSET_HOURS: Final = 24
+_OFFSETS, _SUMMER = (1, 3), 2
+"""Groups of it: hours from UTC, and the name of summer time."""
+_OFFSET_HOURS: Final = 23
+"""The form has 24 hours, too, and Python no such offset. One hour less where summer time is an hour ahead of it."""
 _TIME_HOURS: Final = 167
 
 
@@ -93,6 +97,7 @@ def _block(raw: bytes, of: _Counts) -> bool:
         _rising(struct.unpack(f">{of.times}q", times))
         and all(index < of.types for index in indices)
         and all(_type(one, letters) for one in _TYPE.iter_unpack(types))
+        and _saving(indices, tuple(_TYPE.iter_unpack(types)))
         and _rising([instant for instant, _ in struct.iter_unpack(">qi", leaps)])
         and set(standard + ut) <= {0, 1}
         and letters.isascii()
@@ -110,12 +115,28 @@ def _type(one: tuple[int, int, int], letters: bytes) -> bool:
     return -_DAY < offset < _DAY and summer in (0, 1) and letters.find(b"\0", name) >= 0
 
 
+def _saving(indices: bytes, types: Sequence[tuple[int, int, int]]) -> bool:
+    """Where the last change is to summer time: whether a neighbour of such a change tells what is saved by it.
+
+    Python's reader looks for that from its second change on, before and behind each; behind the last one it reads
+    whatever lies in memory there.
+    """
+    last = indices[-1] if len(indices) > 1 else len(types) - 1
+    offset, summer, _ = types[last]
+    if not summer or last == len(types) - 1:  # of the last local time it never looks behind
+        return True
+    before = (a for a, b in pairwise(indices) if b == last)
+    behind = (b for a, b in pairwise(indices[1:]) if a == last)
+    return any(not types[each][1] and types[each][0] != offset for each in (*before, *behind))
+
+
 def _footer(raw: bytes) -> bool:
     match = _FOOTER.fullmatch(raw)
     if match is None:
         return False
+    farthest = _OFFSET_HOURS - (match[_SUMMER] is not None and match[3] is None)
     return all(
-        int(hours) <= (_OFFSET_HOURS if group in _OFFSETS else _TIME_HOURS)
+        int(hours) <= (farthest if group in _OFFSETS else _TIME_HOURS)
         for group, hours in enumerate(match.groups(), 1)
-        if hours is not None
+        if hours is not None and group != _SUMMER
     )
