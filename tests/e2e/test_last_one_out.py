@@ -6,12 +6,14 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ipc.strays import Mark, bears
 from waypost.host.datadir import DataDir
+from waypost.host.guardian import GUARDIANS, NAME
 from waypost.host.kin import kin
 from waypost.host.materialise import clear
 from waypost.testing.background import COMMAND
@@ -50,7 +52,7 @@ def family(host: int, data: Path) -> dict[int, str]:
         if pid != host and (above == host or bears(pid, mark)):
             with suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
-                if len(words) > 1 and "waypost-guardian" not in words:  # one that isn't reaped has no words
+                if len(words) > 1 and f"{NAME}-of-{host}" not in words:  # one that isn't reaped has no words
                     name = "child" if parent == host else "forked"
                     found[os.pidfd_open(pid)] = words[-2] if words[-2].startswith("in-") else name
     return found
@@ -179,7 +181,7 @@ def ends_with_its_child(mode: str, folder: Path, flows: Path) -> None:
 
 
 @pytest.mark.skipif(not ROOT or not reachable_by(NOBODY), reason="needs another user")
-@pytest.mark.parametrize("end", ["child", "host", "host and guardian"])
+@pytest.mark.parametrize("end", ["child", "host", "host and one guardian", "host and guardians"])
 @in_own_pids
 def test_what_forks_and_ends_without_a_pause_outlives_neither_its_child_nor_its_host(
     end: str, folder: Path, flows: Path, unmeasured: None
@@ -194,21 +196,56 @@ def test_what_forks_and_ends_without_a_pause_outlives_neither_its_child_nor_its_
             host.wait_for("leaves is running (generation 2)")
             host.kill()
             return
-        if end == "host and guardian":
-            os.kill(host.pid, signal.SIGSTOP)
-            os.kill(guardian_of(host.pid), signal.SIGKILL)
-        host.kill()
-        if end == "host and guardian":
+        kill_with(host, {"host": 0, "host and one guardian": 1}.get(end, GUARDIANS))
+        if end == "host and guardians":
             host_in(folder, flows, "uid").kill()
         assert caught(reading)
 
 
-def guardian_of(host: int) -> int:
-    """Its process."""
-    (found,) = (
+@pytest.mark.parametrize("first", ["host", "guardian", "child"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_host_one_guardian_and_a_child_that_are_killed_in_one_instant_leave_nothing_in_the_group(
+    mode: str, first: str, folder: Path, flows: Path, unmeasured: None
+) -> None:
+    """In every order. The other guardian is still there: what a child has started doesn't wait for the next start."""
+    apart(mode, partial(ends_with_all_of_them, first))(mode, folder, flows)
+
+
+def ends_with_all_of_them(first: str, mode: str, folder: Path, flows: Path) -> None:
+    """The test, in one mode."""
+    host, found = started(folder, flows, mode)
+    (child,) = (pidfd for pidfd, name in found.items() if name == "child")
+    away = {"in-a-session", "in-hiding", "forked"} if mode == "none" else set()
+    left = {pidfd for pidfd, name in found.items() if name in away}
+    try:
+        if first == "child":
+            os.kill(host.pid, signal.SIGSTOP)
+            signal.pidfd_send_signal(child, signal.SIGKILL)
+        kill_with(host, 1, host_first=first == "host")
+        assert all(gone(pidfd) for pidfd in found if pidfd not in left)
+    finally:
+        kill(left)
+
+
+def kill_with(host: HostProcess, count: int, *, host_first: bool = False) -> None:
+    """The host, and so many of its guardians, with no time between in which it could replace them."""
+    guardians = guardians_of(host.pid)
+    assert len(guardians) == GUARDIANS
+    os.kill(host.pid, signal.SIGSTOP)
+    if host_first:
+        for each in guardians:
+            os.kill(each, signal.SIGSTOP)
+        host.kill()
+    for number, each in enumerate(guardians):
+        os.kill(each, signal.SIGKILL if number < count else signal.SIGCONT)
+    if not host_first:
+        host.kill()
+
+
+def guardians_of(host: int) -> list[int]:
+    """Their processes."""
+    return [
         int(entry.parent.name)
         for entry in Path("/proc").glob("[0-9]*/cmdline")
-        if "waypost-guardian" in entry.read_text(errors="replace").split("\0")
-        and int(entry.with_name("stat").read_text(errors="replace").rpartition(")")[2].split()[1]) == host
-    )
-    return found
+        if f"{NAME}-of-{host}" in entry.read_text(errors="replace").split("\0")
+    ]

@@ -6,7 +6,7 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -167,6 +167,62 @@ os.kill(os.getpid(), 9)
     assert Path(f"/proc/{forgotten}").exists()
 
 
+@pytest.mark.parametrize("killed", range(guardians.GUARDIANS))
+def test_who_kills_a_host_and_one_of_its_guardians_in_one_instant_has_missed_the_other(
+    clean: ExitStack, killed: int
+) -> None:
+    """Whichever it is. Nobody is left to replace it, and what a child has started must not wait for the next start."""
+    listed = started(clean, WAITS, session=True)
+    code = f"""
+import os
+from waypost.host.guardian import GUARDIANS, Guardian
+from waypost.host.wires import Wires
+guardians = tuple(Guardian() for _ in range(GUARDIANS))
+for guardian in guardians: guardian.watch({listed})
+wires = Wires(guardians=guardians).start()
+victim = guardians[{killed}].pid
+os.kill(os.getpid(), 19) if os.fork() else (os.kill(victim, 9), os.kill(os.getppid(), 9))
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert ended(listed)
+
+
+def test_no_name_by_which_a_host_and_its_children_are_killed_is_a_guardians() -> None:
+    """Else `pkill -9 -f` of it would end those that are to be the last ones, too."""
+    words = (sys.executable, "-m", "waypost.host", "/srv/waypost/x.py")
+    guardian = Guardian(words)
+    try:
+        told = Path(f"/proc/{guardian.pid}/cmdline").read_text()
+        assert f"{guardians.NAME}-of-{os.getpid()}\0" in told
+        assert not any(word in told for word in ("waypost", "python", "guardian", *words))
+    finally:
+        guardian.close()
+
+
+@pytest.mark.parametrize("users", [(71_003, 71_004), ()])
+def test_the_last_command_is_given_the_users_that_are_known_by_then(tmp_path: Path, users: tuple[int, ...]) -> None:
+    """As those are that have a child; with none there is nothing to be done. Its words are its own, odd ones, too."""
+    said = tmp_path / "it's here $HOME"
+    os.mkfifo(said)
+    last = ("/bin/sh", "-c", 'echo "$@" > "$0"', str(said))
+    code = f"""
+import os
+from waypost.host.guardian import Guardian
+guardian = Guardian({last!r})
+for uid in (71_003, 71_004, 71_005): guardian.watch_user(uid)
+for uid in {{71_003, 71_004, 71_005}} - {set(users)!r}: guardian.forget_user(uid)
+print(guardian.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    reading = os.open(said, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        done = subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.PIPE)
+        assert ended(int(done.stdout))
+        assert os.read(reading, 100).decode().split() == [str(uid) for uid in users]
+    finally:
+        os.close(reading)
+
+
 def test_a_host_that_ends_as_it_should_kills_nothing(clean: ExitStack) -> None:
     """The guardian is dead before its pipe is closed."""
     listed = started(clean, WAITS, session=True)
@@ -227,7 +283,7 @@ from waypost.host.wires import Wires
 guardians.BRIEF = 0.0
 guardian = guardians.Guardian()
 guardian.watch({listed})
-wires = Wires(guardian=guardian).start()
+wires = Wires(guardians=(guardian,)).start()
 before = guardian.pid
 os.kill(before, 9)
 while guardian.pid in (before, None): os.sched_yield()
@@ -243,27 +299,35 @@ def test_whoever_guards_the_guardian_watches_the_one_that_there_is(monkeypatch: 
     monkeypatch.setattr(guardians, "BRIEF", 0.0)
     guardian, before = Guardian(), len(list(Path("/proc/self/fd").iterdir()))
     with selectors.DefaultSelector() as selector:
-        guarding = Guarding(guardian, selector)
+        guarding = Guarding((guardian,), selector)
         try:
             guarding.look()
             guarding.look()
-            known = {guardian.pid}
-            for word in (guarding.ended, lambda: guarding.watch(2**22 + 1), lambda: guarding.forget(2**22 + 1)):
+            known, heard = {guardian.pid}, list[int]()
+            words: tuple[Callable[[], None], ...] = (
+                lambda: guarding.ended(heard[-1]),
+                lambda: guarding.watch(2**22 + 1),
+                lambda: guarding.forget_user(71_003),
+            )
+            for word in words:
                 assert guardian.pid is not None
                 os.kill(guardian.pid, signal.SIGKILL)
                 ((key, _),) = selector.select(PATIENCE)
                 assert key.data is guarding
+                heard.append(key.fd)
                 word()
                 assert guardian.pid not in known
                 known.add(guardian.pid)
+            guarding.ended(heard[-1])
+            assert guardian.pid in known, "what the selector said before a word has replaced it is of the last one"
         finally:
             guarding.close()
             guardian.close()
-        nobody = Guarding(None, selector)
+        nobody = Guarding((), selector)
         nobody.look()
         nobody.watch(1)
         nobody.forget(1)
-        nobody.ended()
+        nobody.ended(0)
         assert not selector.get_map()
     assert len(list(Path("/proc/self/fd").iterdir())) == before - 1, "the pipe of a guardian has gone, and nothing came"
 
@@ -275,10 +339,14 @@ def test_what_ends_each_guardian_at_its_start_is_not_met_again_and_again(
     monkeypatch.setattr(guardians, "BRIEF", 600.0)
     guardian = Guardian()
     with selectors.DefaultSelector() as selector:
-        guarding = Guarding(guardian, selector)
+        guarding = Guarding((guardian,), selector)
         try:
             assert guarding.patience() is None
-            guarding.ended()
+            guarding.look()
+            assert guardian.pid is not None
+            os.kill(guardian.pid, signal.SIGKILL)
+            ((key, _),) = selector.select(PATIENCE)
+            guarding.ended(key.fd)
             guarding.again()
             assert guardian.pid is None
             assert "the guardian was ended by somebody" in caplog.text
@@ -303,7 +371,7 @@ from waypost.host.wires import Wires
 guardians.BRIEF = 0.2
 guardian = guardians.Guardian()
 guardian.watch({listed})
-wires = Wires(guardian=guardian).start()
+wires = Wires(guardians=(guardian,)).start()
 for _ in range(2):
     guardian._since += 1000.0
     before = guardian.pid

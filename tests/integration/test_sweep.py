@@ -144,7 +144,7 @@ def test_without_a_reservation_nothing_is_swept_and_what_is_seen_is_ended(tmp_pa
     """A machine without /run, or one where another host has the user: what bears the child's mark is its own."""
     place = tmp_path / "machine"
     with Reserved(None) as nothing, Sweeping(nothing) as sweeping, running(WAITS, OURS) as ours:
-        assert (sweeping.apart, sweeping.last([OURS])) == ((), ())
+        assert (sweeping.apart, sweeping.last) == ((), ())
         sweeping.end([OURS])
         assert lives(ours)
     with Reserved.begin(place) as theirs, Reserved.begin(place) as mine, Sweeping(mine) as sweeping:

@@ -41,7 +41,7 @@ from waypost.host.explain import LeftOut
 from waypost.host.following import FollowersActor
 from waypost.host.following_doors import FollowDoors
 from waypost.host.grants_doors import GrantsDoors
-from waypost.host.guardian import Guardian
+from waypost.host.guardian import GUARDIANS, Guardian
 from waypost.host.heap import give_back
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.kin import end_leftovers, kin
@@ -138,10 +138,11 @@ class Host:
             if measuring is not None:
                 opened.callback(measuring.close)
             given = _users(config, data, reserved)
-            guardian = _guardian(sweeping, given)
-            opened.callback(guardian.close)
+            guardians = _guardians(sweeping)
+            for guardian in guardians:
+                opened.callback(guardian.close)
             observer = ObserverSeat(clock, config.limits)
-            wires = Wires(unsent=config.limits.unsent, guardian=guardian, sweeping=sweeping)
+            wires = Wires(unsent=config.limits.unsent, guardians=guardians, sweeping=sweeping)
             ports = Ports(
                 data=data,
                 key=key,
@@ -323,9 +324,10 @@ def _users(config: Config, data: DataDir, reserved: Reserved) -> Mapping[str, in
     return users(data.users, names, among=config.isolation.asked.uids[:-1], reserved=reserved)
 
 
-def _guardian(sweeping: Sweeping | None, users: Mapping[str, int]) -> Guardian:
-    """One that ends all that runs as a deployment's user, where that is what shuts its code in."""
-    return Guardian() if sweeping is None else Guardian(sweeping.last(users.values()), sweeping.apart)
+def _guardians(sweeping: Sweeping | None) -> tuple[Guardian, ...]:
+    """They end all that runs as a deployment's user, too, where that is what shuts its code in."""
+    last, kept = ((), ()) if sweeping is None else (sweeping.last, sweeping.apart)
+    return tuple(Guardian(last, kept) for _ in range(GUARDIANS))
 
 
 def _quietly(end: Callable[[], object]) -> None:

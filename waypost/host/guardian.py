@@ -3,7 +3,12 @@
 The kernel ends each child with its host, and what a child has started is in its group. The guardian is told of each
 group, on a pipe that only the host holds: the end of the pipe is the end of the host. It is a shell's loop, in a
 session of its own, deaf to every signal that can be ignored. What has left its group is found by the next start
-(`ipc.strays`), unless it runs as a deployment's own user: a last command (`waypost.host.sweeping`) ends that at once.
+(`ipc.strays`), unless it runs as a deployment's own user, of which the guardian is told, too: a last command
+(`waypost.host.sweeping`) ends all that runs as those at once.
+
+A host has ``GUARDIANS`` of them: who kills the host and one of them in the same instant, or one a moment before, has
+missed the other. No word of the host's command line is in theirs, so that no name by which somebody kills a host and
+its children is also theirs; what they execute at the end comes by the environment.
 
 One that is killed is replaced at once (`waypost.host.guarding`), and told everything; but after one that ended within
 ``BRIEF`` seconds of its start, or couldn't be started, there is a pause, so that what ends them all isn't met again and
@@ -15,37 +20,47 @@ have become another's; and a guardian that has to be replaced is dead before its
 
 import logging
 import os
+import shlex
 import subprocess
 import time
-from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
 BRIEF, LONGEST = 1.0, 60.0
+GUARDIANS = 2
 SHELL = "/bin/sh"
+NAME = "last-one-out"
 SCRIPT = """\
 trap '' HUP INT QUIT TERM TSTP
-groups=
-while read -r what group; do
+known=
+while read -r what which; do
     kept=
-    for each in $groups; do [ "$each" = "$group" ] || kept="$kept $each"; done
-    groups=$kept
-    [ "$what" = + ] && groups="$groups $group"
+    for each in $known; do [ "$each" = "$which" ] || kept="$kept $each"; done
+    known=$kept
+    [ "$what" = + ] && known="$known $which"
 done
-for each in $groups; do kill -s KILL -- "-$each"; done 2>/dev/null
-[ $# = 0 ] || exec "$@"
+users=
+for each in $known; do
+    case $each in
+        u*) users="$users ${each#u}" ;;
+        *) kill -s KILL -- "-$each" ;;
+    esac
+done 2>/dev/null
+[ -z "$LAST" ] || [ -z "$users" ] || eval "exec $LAST $users"
 """
 
 
 class Guardian:
     """Told of groups by one thread, the one that starts and ends them; ended by ``close`` once there are none.
 
-    ``last``: what it executes when the host is gone and the groups are killed; it is left the descriptors ``kept``.
+    ``last``: what it executes when the host is gone and the groups are killed, with the users that it knows of by then,
+    if it knows of any; it is left the descriptors ``kept``.
     """
 
     def __init__(self, last: tuple[str, ...] = (), kept: tuple[int, ...] = ()) -> None:
         self._last, self._kept = last, kept
-        self._groups: list[int] = []
+        self._known: dict[str, None] = {}
+        """Groups, and users with a ``u`` before them, as it was told."""
         self._process: subprocess.Popen[bytes] | None = None
         self._since = 0.0
         self._pause = BRIEF
@@ -60,14 +75,19 @@ class Guardian:
 
     def watch(self, group: int) -> None:
         """Kill this group when the host is gone."""
-        self._groups.append(group)
-        self._say(f"+ {group}\n")
+        self._add(f"{group}")
 
     def forget(self, group: int) -> None:
         """No more; to be called before the group's leader is reaped."""
-        with suppress(ValueError):
-            self._groups.remove(group)
-        self._say(f"- {group}\n")
+        self._drop(f"{group}")
+
+    def watch_user(self, uid: int) -> None:
+        """End all that runs as this user when the host is gone."""
+        self._add(f"u{uid}")
+
+    def forget_user(self, uid: int) -> None:
+        """No more: nothing runs as it."""
+        self._drop(f"u{uid}")
 
     def ended(self) -> None:
         """Its process has ended, and that wasn't asked for."""
@@ -94,6 +114,14 @@ class Guardian:
             self._process.stdin.close()  # not buffered: nothing is written by this
             self._process = None
 
+    def _add(self, what: str) -> None:
+        self._known[what] = None
+        self._say(f"+ {what}\n")
+
+    def _drop(self, what: str) -> None:
+        self._known.pop(what, None)
+        self._say(f"- {what}\n")
+
     def _say(self, words: str) -> None:
         if not self._tell(words):  # dead, or stopped for so long that its pipe is full
             self.close()
@@ -106,7 +134,7 @@ class Guardian:
         except OSError as failure:
             log.warning("there is no guardian: %s; a killed host leaves its children to the kernel", failure)
             self._later()
-        self._tell("".join(f"+ {group}\n" for group in self._groups))
+        self._tell("".join(f"+ {what}\n" for what in self._known))
 
     def _later(self) -> None:
         self.due = time.monotonic() + self._pause
@@ -126,11 +154,11 @@ class Guardian:
 
 def _started(last: tuple[str, ...], kept: tuple[int, ...]) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(  # noqa: S603 - our own words
-        (SHELL, "-c", SCRIPT, "waypost-guardian", *last),
+        (SHELL, "-c", SCRIPT, f"{NAME}-of-{os.getpid()}"),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={},
+        env={"LAST": shlex.join(last)},
         cwd="/",
         bufsize=0,
         pass_fds=kept,

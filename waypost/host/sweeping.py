@@ -39,10 +39,10 @@ class Sweeping:
         """A descriptor of the same file, that reserves nothing: for whoever goes on when this host has ended."""
         return () if self._apart is None else (self._apart,)
 
-    def last(self, uids: Iterable[int]) -> tuple[str, ...]:
-        """The command for whoever has inherited ``apart``; none where it can't be."""
-        given = tuple(uids)
-        return () if self._apart is None or not given else _command(self._apart, given)
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The command for whoever has inherited ``apart``, to which users are to be added; none where it can't be."""
+        return () if self._apart is None else _command(self._apart, ())
 
     def end(self, uids: Iterable[int]) -> None:
         """End all that runs as these users. What isn't ended is logged; a scan may still find it."""

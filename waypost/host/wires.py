@@ -12,6 +12,7 @@ import selectors
 import signal
 import socket
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -34,13 +35,13 @@ log = logging.getLogger(__name__)
 
 
 class Wires:
-    """The thread. ``unsent``: bytes that a child may leave unread; ``guardian`` is told of each child's group.
+    """The thread. ``unsent``: bytes that a child may leave unread; ``guardians`` are told of each child's group.
 
     ``sweeping``: ends all that runs as a child's own user, where each has one.
     """
 
     def __init__(
-        self, *, unsent: int = DEFAULT.unsent, guardian: Guardian | None = None, sweeping: Sweeping | None = None
+        self, *, unsent: int = DEFAULT.unsent, guardians: Sequence[Guardian] = (), sweeping: Sweeping | None = None
     ) -> None:
         self._limit, self._sweeping = unsent, sweeping
         self._left: list[tuple[ChildWire, ProcessEnded]] = []
@@ -51,7 +52,7 @@ class Wires:
         self._wake.settimeout(0)
         self._woken.settimeout(0)
         self._selector = selectors.DefaultSelector()
-        self._guarding = Guarding(guardian, self._selector)
+        self._guarding = Guarding(guardians, self._selector)
         self._children: dict[int, ChildWire] = {}
         self._pids: frozenset[int] = frozenset()
         self._thread = threading.Thread(target=self._run, name="wires", daemon=True)
@@ -117,7 +118,7 @@ class Wires:
                         self._woken.recv(4096)
                     continue
                 if key.data is self._guarding:
-                    self._guarding.ended()
+                    self._guarding.ended(key.fd)
                     continue
                 wire, channel = key.data
                 if not self._has(wire):
@@ -183,6 +184,7 @@ class Wires:
         self._children[wire.spawned.pid] = wire
         self._pids = frozenset(self._children)
         self._guarding.watch(wire.spawned.pid)
+        self._guarding.watch_user(wire.spawned.mark.uid)
         self._selector.register(wire.spawned.pidfd, selectors.EVENT_READ, (wire, "pidfd"))
         for channel in wire.open:
             self._watch(wire, channel)
@@ -289,8 +291,10 @@ class Wires:
     def _end_strays(self) -> None:
         """Then tell the owners: a next child has the same user as the last one."""
         left, self._left = self._left, []
-        alive = (wire.spawned.mark for wire in self._children.values())
+        alive = [wire.spawned.mark for wire in self._children.values()]
         end_strays([wire.spawned.mark for wire, _ in left], alive, self._sweeping)
+        for uid in {wire.spawned.mark.uid for wire, _ in left} - {mark.uid for mark in alive}:
+            self._guarding.forget_user(uid)
         for wire, ended in left:
             tell(wire.owner, ended)
 
