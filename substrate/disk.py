@@ -5,6 +5,7 @@ a test's subclass can die, fail or run out of space at exactly the n-th; and it 
 that a power cut can be played back. Reading needs no disk.
 """
 
+import errno
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,9 +74,14 @@ class Disk:
         return os.pwrite(descriptor, data, offset)
 
     def sync_data(self, descriptor: int, path: str, size: int) -> None:
-        """Make the first ``size`` bytes durable: fdatasync, for a file whose length doesn't change."""
+        """Make the first ``size`` bytes durable: fdatasync, for a file whose length doesn't change.
+
+        One that has no name any more is gone with its descriptor, so there is nothing durable about it: an error.
+        """
         self.point("sync", path)
         os.fdatasync(descriptor)
+        if not os.fstat(descriptor).st_nlink:
+            raise FileNotFoundError(errno.ENOENT, "somebody has removed the file", path)
         self.synced(path, size)
 
     def sync(self, descriptor: int, path: str, size: int) -> None:

@@ -313,3 +313,19 @@ def test_only_our_own_stale_lock_is_removed(tmp_path: Path, make: Callable[[Path
     make(tmp_path / "r.git")
     Store.open(tmp_path / "r.git", key=KEY).close()
     assert (tmp_path / "r.git" / "refs" / "heads" / "log.lock").exists() == stays
+
+
+def test_what_is_written_to_a_repository_that_was_removed_is_acknowledged_to_nobody(tmp_path: Path) -> None:
+    """Its journal is open still, and takes all that is written, until nobody has it open any more."""
+    place = tmp_path / "r.git"
+    store = fresh_store(place, KEY)
+    put(store, {"d/1": b"1"})
+    store.flush()
+    place.rename(moved := tmp_path / "moved.git")
+    put(store, {"d/2": b"2"})
+    store.flush()  # it was moved, and nothing is lost
+    shutil.rmtree(moved)
+    put(store, {"d/3": b"3"})
+    with pytest.raises(FlushFailed, match="removed"):
+        store.flush()
+    store.abandon()
