@@ -6,7 +6,7 @@ Records only; part of ``actors.messages``, which carry them.
 from dataclasses import dataclass
 from typing import Literal
 
-from actors.draining import Executing, Renewed
+from actors.draining import Executing, Line, Renewed
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.why import Sentence
@@ -119,6 +119,8 @@ class Description:
     renewed: Renewed | None = None
     """How the present process came to follow another one."""
     budget: Budget = Budget()
+    line: Line = ""
+    """Where it stands in the line of those that mail has woken."""
     live: tuple[RunId, ...] = ()
     """Of one that sleeps: its runs, as far as they are named."""
     why: Sentence = UNTOLD

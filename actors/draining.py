@@ -10,6 +10,10 @@ from waypost.model.ids import Generation, RunId
 
 Origin: TypeAlias = Literal["operator", "policy", "self", "crash"]
 """Who wants a fresh process: a person, a bound of the host's, the process itself, or its end that nobody wanted."""
+Takes: TypeAlias = Literal["all", "begun", "nothing", "first"]
+"""Which mail is taken up: all of it; that of runs that have begun; none yet; all, and ``TookUp`` is owed."""
+Line: TypeAlias = Literal["", "waits", "called"]
+"""Of a deployment that mail has woken: its mail waits for others', or is to be taken up now; empty: it is, as ever."""
 SHOWN = 20
 """Runs that are named at most; the others are counted."""
 
@@ -89,12 +93,31 @@ class Depart:
     """From the host: whoever sleeps isn't needed any more, nothing more comes this way. Who is awake ignores it."""
 
 
+@dataclass(frozen=True, slots=True)
+class GoAhead:
+    """From the host: whoever mail has woken before has taken its own up, or isn't waited for. It may take up mail."""
+
+
+@dataclass(frozen=True, slots=True)
+class TookUp:
+    """From dispatch, which was told ``TakeUpMail``: what could be taken up is, and a run that it begins is durable."""
+
+    generation: Generation
+
+
 # --- to dispatch, to a child ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Quiesce:
     """Claim no more, give the child nothing more; let go of each run that comes to rest, and say who executes."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class TakeUpMail:
+    """Take up mail from now on, with the child of this generation; answered with ``TookUp``, once nothing is left."""
 
     generation: Generation
 

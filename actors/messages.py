@@ -26,7 +26,12 @@ from waypost.model.ids import CallId, Deployment, Generation, RunId
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin: open the repository, then bring up a child."""
+    """Begin: open the repository, then bring up a child.
+
+    ``line``: ``waits`` where mail has woken it; then none is taken up before ``GoAhead``.
+    """
+
+    line: draining.Line = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +106,9 @@ class Woken:
 
 
 NewsOfChild: TypeAlias = ChildReady | ChildExited | ChannelViolated | draining.RecycleRequested | draining.ChildWeighed
-NewsOfDispatch: TypeAlias = ExitCounted | draining.StillExecuting | draining.Rested
+NewsOfDispatch: TypeAlias = ExitCounted | draining.StillExecuting | draining.Rested | draining.TookUp
 """What its states are told of; ``Barred`` changes none of them."""
-NewsOfHost: TypeAlias = draining.GiveWay | draining.Depart
+NewsOfHost: TypeAlias = draining.GiveWay | draining.Depart | draining.GoAhead
 Wish: TypeAlias = Start | Stop | Forward | Deliver | WatchRun
 News: TypeAlias = NewsOfChild | NewsOfDispatch | NewsOfHost | Barred | SpaceShort
 SupervisorMessage: TypeAlias = Wish | News | Asked | Woken | Outcome | ActorEnded
@@ -197,13 +202,13 @@ ChildProcessMessage: TypeAlias = Launch | Send | Terminate | draining.Weigh | Pe
 class GenerationUp:
     """A child is ready and may be given runs. ``broken``: why its code doesn't load; then runs are paused instead.
 
-    ``closed``: no run is to begin.
+    ``takes``: which mail it is to take up.
     """
 
     generation: Generation
     child: Ref
     broken: str = ""
-    closed: bool = False
+    takes: draining.Takes = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +224,8 @@ class GenerationDown:
 
 
 Stream: TypeAlias = Snapshot | Committed | Durable
-ToDispatch: TypeAlias = GenerationUp | GenerationDown | draining.Quiesce | draining.Close | draining.Doze
+Ending: TypeAlias = draining.Quiesce | draining.Close | draining.Doze
+ToDispatch: TypeAlias = GenerationUp | GenerationDown | draining.TakeUpMail | Ending
 OfKeeper: TypeAlias = Assembled | NotAssembled | AskAgain
 DispatchMessage: TypeAlias = Stream | ToDispatch | RunLogCredit | Outcome | Woken | OfKeeper
 

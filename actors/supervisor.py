@@ -97,7 +97,7 @@ class SupervisorActor(Shell):
             case TellDispatch():
                 tell(self._hired[Role.DISPATCH], effect.message)
             case Up():
-                up = GenerationUp(effect.generation, self._hired[Role.CHILD], effect.broken, effect.closed)
+                up = GenerationUp(effect.generation, self._hired[Role.CHILD], effect.broken, effect.takes)
                 tell(self._hired[Role.DISPATCH], up)
             case Introduce():
                 tell(self._hired[Role.CHILD], self._peers())

@@ -17,6 +17,7 @@ BeginGeneration puts claims back.
     dispatch_exits     an exit that is counted against those that were driven
     dispatch_draining  who is let go of, and who is still at work
     dispatch_dozing    whether there is nothing to do
+    dispatch_line      the first mail of one that mail has woken
     dispatch_barrier   what its steps may do and read, before a child is given a run
     dispatch_turn      one message being worked on
 """
@@ -26,7 +27,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from actors.credentials import AskAgain, Assembled, NotAssembled
-from actors.draining import Close, Doze, Quiesce, Rested, StillExecuting
+from actors.draining import Close, Doze, Quiesce, Rested, StillExecuting, TakeUpMail
 from actors.effects import ToSupervisor
 from actors.errors import OutOfTurn
 from actors.exits import ExitCounted
@@ -36,6 +37,7 @@ from actors.logic import (
     dispatch_draining,
     dispatch_exits,
     dispatch_grace,
+    dispatch_line,
     dispatch_queue,
     dispatch_reading,
     dispatch_session,
@@ -54,7 +56,6 @@ from actors.logic.dispatch_card import (
     NoChild,
     Postponed,
     Requested,
-    Takes,
     Uncounted,
     Up,
     Waning,
@@ -113,7 +114,7 @@ def _unopened(state: Unopened, message: DispatchMessage, now: Now) -> Next[State
             return Next(state)  # nothing has been asked for yet
         case Committed() | Durable() | RunLogCredit() | Outcome() | Woken() | Assembled() | NotAssembled():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
-        case GenerationUp() | Quiesce() | Close():
+        case GenerationUp() | TakeUpMail() | Quiesce() | Close():
             raise OutOfTurn("dispatch", "unopened", type(message).__name__)
         case _:
             assert_never(message)
@@ -155,6 +156,9 @@ class _Work:
                 self._up(message)
             case GenerationDown():
                 self._down(message)
+            case TakeUpMail():
+                if dispatch_line.begin(message, self._turn):
+                    self._settle(tuple(self._cards))
             case Quiesce():
                 self._quiesce(message)
             case Close():
@@ -172,6 +176,7 @@ class _Work:
         """The new state, frozen, and the effects."""
         turn = self._turn
         dispatch_draining.report(self._cards.values(), turn)
+        dispatch_line.report(self._cards.values(), turn)
         return Next(kept(self._state, turn, self._book, self._owed), tuple(turn.effects))
 
     def _committed(self, message: Committed) -> Iterable[RunId]:
@@ -208,8 +213,7 @@ class _Work:
         self._leave()
         dispatch_reading.enough(self._turn)
         generation, now = message.generation, self._turn.now.mono
-        takes: Takes = "begun" if message.closed else "all"
-        up = Up(generation, message.child, now, takes)
+        up = Up(generation, message.child, now, message.takes)
         self._turn.child = Broken(generation, message.broken) if message.broken else up
         if not message.broken:
             dispatch_barrier.up(self._turn)
@@ -250,6 +254,8 @@ class _Work:
         child = self._state.child
         if isinstance(child, Up) and child.generation == message.generation:
             self._turn.child = replace(child, takes="begun")
+            if child.takes == "nothing":  # what has begun needn't wait for others any more
+                self._settle(tuple(self._cards))
 
     def _doze(self, message: Doze) -> None:
         if dispatch_dozing.settle(self._cards.values(), message, self._turn):

@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from actors.draining import StillExecuting
+from actors.draining import StillExecuting, Takes
 from substrate.messages import Interrupted, Queued
 from waypost.acting import Ref
 from waypost.model import run as fold
 from waypost.model.ids import Generation, RunId
 
 # --- the child ------------------------------------------------------------------------------------------------------
-
-
-Takes: TypeAlias = Literal["all", "begun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Up:
     ref: Ref
     since: float = 0.0
     takes: Takes = "all"
-    """Whether runs may begin; else only those that have begun go on."""
+    """Which mail is taken up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +84,10 @@ ABSENT = (NoChild, Counting, Uncounted)
 """Where there is no child."""
 IDLE = (NoChild, Counting, Uncounted, Waning)
 """Where nothing is claimed."""
+
+
+BEGINNING = ("all", "first")
+"""What a child takes with which runs begin, whatever began them."""
 
 
 @dataclass(frozen=True, slots=True)

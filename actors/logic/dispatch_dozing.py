@@ -28,7 +28,9 @@ def settle(cards: Iterable[Card], message: Doze, turn: Turn) -> bool:
 
 def _at_rest(cards: Iterable[Card], turn: Turn) -> bool:
     waits = turn.asked or turn.graces or turn.suspects or turn.retry_wake is not None
-    return not waits and all(_rests(card, kept_back=not dispatch_barrier.gives(turn)) for card in cards)
+    waits_for_others = isinstance(turn.child, Up) and turn.child.takes == "nothing"
+    kept_back = waits_for_others or not dispatch_barrier.gives(turn)
+    return not waits and all(_rests(card, kept_back=kept_back) for card in cards)
 
 
 def _rests(card: Card, *, kept_back: bool) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeAlias, assert_never
 
 from actors.logic import dispatch_barrier
 from actors.logic.dispatch_card import (
+    BEGINNING,
     IDLE,
     Answered,
     Broken,
@@ -79,7 +80,7 @@ def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
     starts = (
         isinstance(turn.child, Up)
         # A child run is part of one that has begun: a deployment that lets those go on begins it, too.
-        and (turn.child.takes == "all" or spawner(mail.entry.id) is not None)
+        and (turn.child.takes in BEGINNING or spawner(mail.entry.id) is not None)
         and dispatch_barrier.begins(turn)
         and card.first == mail.entry.arrival
     )
@@ -98,7 +99,8 @@ def way(card: Card, mail: Queued, turn: Turn) -> Way | None:
 
 def _next(card: Card, turn: Turn) -> Card:
     child = turn.child
-    if isinstance(child, IDLE):  # a claim made now would go back with the next generation
+    # A claim made now would go back with the next generation; or it isn't this deployment's turn.
+    if isinstance(child, IDLE) or (isinstance(child, Up) and child.takes == "nothing"):
         return card
     for mail in card.claimed:
         going = None if _denied(card, mail, child, "take-up", "release") else way(card, mail, turn)

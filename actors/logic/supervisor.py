@@ -11,7 +11,17 @@ from typing import assert_never
 
 from actors.credentials import Barred, DeliverCredentials, DeliverSources
 from actors.describing import Changed
-from actors.draining import ChildWeighed, Depart, GiveWay, Recycle, RecycleRequested, Rested, StillExecuting
+from actors.draining import (
+    ChildWeighed,
+    Depart,
+    GiveWay,
+    GoAhead,
+    Recycle,
+    RecycleRequested,
+    Rested,
+    StillExecuting,
+    TookUp,
+)
 from actors.errors import ActorsError
 from actors.logic import supervisor_states as st
 from actors.logic.supervisor_books import Asker, Early, Setup, Told, Unheard
@@ -43,6 +53,7 @@ from actors.logic.supervisor_effects import (
 from actors.logic.supervisor_ending import ended, forwards, opening, wind, withhold
 from actors.logic.supervisor_forwards import answered, forwarded
 from actors.logic.supervisor_heeding import heeded
+from actors.logic.supervisor_line import lined_up, told, took_up
 from actors.logic.supervisor_planned import News, manned, planned, wanted
 from actors.logic.supervisor_recycling import policed
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
@@ -63,6 +74,7 @@ def advance(setup: Setup, state: st.State, message: SupervisorMessage, now: Now)
     """Decide what a message leads to; whenever the state's description has changed, the host's sink is told."""
     present = settled(setup, state, now)
     decided = heeded(setup, answerable(setup, present, _decide(setup, present, message, now), now), now)
+    decided = lined_up(decided)
     following = _timed(state, drowsy(setup, provided(decided), now), now)
     if alike(state, following.state):
         return following
@@ -92,6 +104,10 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one return per kind of message
             return delivered(setup, state, message)
         case GiveWay():
             return gives_way(setup, state)
+        case GoAhead():
+            return told(state)
+        case TookUp(generation):
+            return took_up(state, generation)
         case Depart():
             return Next(state, (Halt(),) if isinstance(state, Dormant) else ())
         case ActorEnded():
@@ -138,7 +154,10 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
         case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed | Rested):
             return Next(state)  # late news
         case st.Idle():
-            return opening(state.books, state.early) if isinstance(message, Start) else Next(state)
+            if not isinstance(message, Start):
+                return Next(state)
+            # It may have been its turn before it was there.
+            return opening(replace(state.books, line=state.books.line or message.line), state.early)
         case st.Opening():
             return _opening(setup, state, message, now)
         case st.Raising():

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from actors.credentials import Barred
 from actors.describing import Exited
-from actors.draining import Origin, Renewed
+from actors.draining import Line, Origin, Renewed
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.messages import DeploymentSpec
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
@@ -85,6 +85,8 @@ class Books:
     """Since when the deployment is held (ISO 8601), as far as its repository says so; the same."""
     pressed: bool = False
     """Whether others wait for its place, so that it is let go as soon as there is nothing to do."""
+    line: Line = ""
+    """Where it stands in the line of those that mail has woken (``supervisor_line``)."""
     credentials: CredentialsUpdated | None = None
     """What was delivered last, for the next child, too; its repr shows no value."""
     sources: SourcesUpdated | None = None

@@ -111,7 +111,8 @@ def auditing(setup: Setup, state: Auditing, message: Internal, now: Now) -> Next
 
 
 def _may_sleep(setup: Setup, state: Running) -> bool:
-    return bool(setup.limits.idle) and not setup.spec.warm and not state.broken and not state.books.disk_faults
+    books = state.books
+    return bool(setup.limits.idle) and not (setup.spec.warm or state.broken or books.disk_faults or books.line)
 
 
 def _patience(setup: Setup, state: Running, now: Now) -> float:

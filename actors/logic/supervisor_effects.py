@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors.describing import Description
-from actors.draining import Close, Doze, Quiesce, Weigh
+from actors.draining import Close, Doze, Quiesce, Takes, TakeUpMail, Weigh
 from actors.messages import GenerationDown, Launch, Role, Send, Terminate, WatchRun
 from substrate.messages import Operation, Question
 from waypost.acting import Halt, Reply, Tell, WakeAt
@@ -67,7 +67,7 @@ class TellChild:
 class TellDispatch:
     """Send this to dispatch."""
 
-    message: GenerationDown | Quiesce | Close | Doze
+    message: GenerationDown | TakeUpMail | Quiesce | Close | Doze
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Up:
 
     generation: Generation
     broken: str = ""
-    closed: bool = False
+    takes: Takes = "all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _closed(following: Next[st.State]) -> Next[st.State]:
     generation = following.state.books.generation
     if not any(isinstance(each, Up) for each in following.effects):
         return Next(following.state, (*following.effects, TellDispatch(Close(generation))))
-    effects = (replace(each, closed=True) if isinstance(each, Up) else each for each in following.effects)
+    effects = (replace(each, takes="begun") if isinstance(each, Up) else each for each in following.effects)
     return Next(following.state, tuple(effects))
 
 

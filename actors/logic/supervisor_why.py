@@ -117,6 +117,9 @@ def _running(setup: Setup, state: st.Running) -> Sentence:
     barred = state.books.barred
     if barred is not None and barred.generation == state.books.generation:
         return _barred(setup.spec.name, barred)
+    if state.books.line == "waits":
+        what = "its turn, as mail has woken others before it, whose runs begin before its own"
+        return Sentence(waits_for=what, since=since, then="its mail is taken up; who is slow isn't waited for long")
     return Sentence(waits_for="mail, timers and answers", since=since, then="each starts a run, or lets its run go on")
 
 

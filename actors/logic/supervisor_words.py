@@ -36,6 +36,7 @@ def describe(setup: Setup, state: st.State) -> Description:
         generation=state.books.generation,
         pid=state.pid if isinstance(state, st.Running | st.Draining | st.Retiring) else None,
         until=_until(state),
+        line=state.books.line,
         live=state.live if isinstance(state, Dormant) else (),
         isolation=setup.spec.isolation,
         code=code,

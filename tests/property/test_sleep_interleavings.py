@@ -7,7 +7,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.draining import Depart, GiveWay
+from actors.draining import Depart, GiveWay, GoAhead, Line
 from actors.messages import Forward, Start, StateChanged, WatchRun
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
@@ -41,6 +41,7 @@ class Supervisor:
     incarnation: int
     inbox: deque[Any]
     state: str = "idle"
+    line: Line = ""
     gone: bool = False
 
 
@@ -57,10 +58,14 @@ class World:
         self.now = Now(wall=1_000_000, mono=50.0)
         self.wakes: list[Any] = []
         self.most = 0
+        self.joined: list[Deployment] = []
+        """Who has come into the line, in order; and who has taken up mail in its turn."""
+        self.took_up: list[Deployment] = []
         self.to_root.append(Begin(SPECS, dict.fromkeys(sleeping, Sleep(None))))
 
     def root_turn(self) -> None:
         """The root takes one message."""
+        before = self.root.dormancy.line.row if isinstance(self.root, Running) else ()
         following = root_logic.advance(Setup(LIMITS), self.root, self.to_root.popleft(), self.now)
         self.root = following.state
         for effect in following.effects:
@@ -85,6 +90,7 @@ class World:
         for member in getattr(self.root, "members", {}).values():
             sayings.check(deployed(member).description.why)
         if isinstance(self.root, Running):
+            self.joined += [name for name in self.root.dormancy.line.row if name not in before]
             self.most = max(self.most, len(self.root.dormancy.slots.awake) - self.root.dormancy.slots.extra)
 
     def bus_turn(self) -> None:
@@ -121,8 +127,17 @@ class World:
         """A supervisor takes one message."""
         one = self.supervisors[key]
         match one.inbox.popleft():
-            case Start():
+            case Start() as start:
+                called, one.line = one.line == "called", start.line
                 self.says(one, "running")
+                if called:
+                    self.takes_up(one)
+            case GoAhead() if one.state == "idle":
+                one.line = "called"
+            case GoAhead() if one.line:
+                self.takes_up(one)
+            case GoAhead():
+                pass
             case Forward() as forward:
                 if one.state == "dormant":
                     self.says(one, "starting")
@@ -139,11 +154,17 @@ class World:
             case other:
                 raise AssertionError(other)
 
+    def takes_up(self, one: Supervisor) -> None:
+        """It is its turn."""
+        self.took_up.append(one.name)
+        one.line = ""
+        self.says(one, one.state)
+
     def says(self, one: Supervisor, state: str) -> None:
         """It has another state, and tells the root."""
         one.state = state
         shown = described(a_spec(one.name), state, "")
-        self.to_root.append(StateChanged(replace(shown, generation=Generation(1))))
+        self.to_root.append(StateChanged(replace(shown, generation=Generation(1), line=one.line)))
 
     def step(self, choice: int) -> bool:
         """One turn of somebody who has something to do; whether there was one."""
@@ -164,7 +185,8 @@ class World:
 
     def sleeps(self, number: int) -> None:
         """Somebody who is awake falls asleep."""
-        awake = [each for each in self.supervisors.values() if each.state in {"running", "starting"} and not each.gone]
+        present = (each for each in self.supervisors.values() if not each.gone and not each.line)
+        awake = [each for each in present if each.state in {"running", "starting"}]
         if awake:
             self.says(awake[number % len(awake)], "dormant")
 
@@ -199,4 +221,7 @@ def test_every_mail_is_heard_once_in_order_whoever_sleeps_meanwhile(
             world.sleeps(0)
     assert sorted(world.answered) == list(range(1, token + 1))
     assert world.heard == sent
+    assert not world.root.dormancy.line.row, "somebody is waited for who has nothing to wait for"
+    joined = iter(world.joined)
+    assert all(name in joined for name in world.took_up), "taken up in another order than it came"
     assert world.most <= 2

@@ -12,11 +12,16 @@ from actors.draining import (
     Doze,
     Executing,
     GiveWay,
+    GoAhead,
+    Line,
     Quiesce,
     Recycle,
     RecycleRequested,
     Rested,
     StillExecuting,
+    Takes,
+    TakeUpMail,
+    TookUp,
 )
 from actors.effects import ToSupervisor
 from actors.exits import ExitCounted
@@ -148,6 +153,11 @@ class World:
         self.shut: Generation | None = None
         """With whose child no run is to begin."""
         self.wishes = 0
+        self.went = False
+        """Whether the host has said that it is its turn."""
+        self.turn: Generation | None = None
+        """Of which generation's child dispatch takes up mail, and hasn't said that it has."""
+        self.takes: Takes = "all"
         self.begun: list[int] = []
         """Who was told that a recycle has begun, or was refused."""
 
@@ -178,10 +188,17 @@ class World:
                 self.shut = generation
             case Up(generation):
                 assert self.process == generation
-                assert effect.closed == (self.drain is not None and self.drain.to == "end")
-                assert self.drain is None or effect.closed, "a child is given runs, and all is to rest"
-                self.shut = generation if effect.closed else self.shut
+                closed = effect.takes == "begun"
+                assert closed == (self.drain is not None and self.drain.to == "end")
+                assert self.drain is None or closed, "a child is given runs, and all is to rest"
+                self.shut = generation if closed else self.shut
+                self.takes = effect.takes
+                assert closed or (effect.takes == "nothing") == bool(self.state.books.line)
                 self.ups.append(generation)
+            case TellDispatch(TakeUpMail(generation)):
+                assert self.process == generation
+                assert self.went, "it takes up mail before its turn"
+                self.turn = generation
             case TellDispatch(Doze(generation)):
                 assert self.process == generation
                 self.judging = generation
@@ -315,6 +332,12 @@ class World:
                 self.position += 1
             case "press":
                 self.tell(GiveWay())
+            case "go":
+                self.went = True
+                self.tell(GoAhead())
+            case "took" if self.turn is not None and Role.DISPATCH in self.present:
+                self.tell(TookUp(self.turn))
+                self.turn = None
             case "depart" if not isinstance(self.state, Dormant):
                 self.tell(Depart())
             case "request" if self.process is not None:
@@ -356,6 +379,8 @@ class World:
             self.process = None if role is Role.CHILD else self.process
 
 
+LINES: st.SearchStrategy[Line] = st.sampled_from(["", "waits"])
+"""How it is started: as ever, or woken by mail."""
 ACTS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -370,6 +395,8 @@ ACTS = st.lists(
                 "fail",
                 *["end"] * 5,
                 "wake",
+                "go",
+                *["took"] * 2,
                 "recycle",
                 "drain",
                 "retire",
@@ -389,14 +416,14 @@ ACTS = st.lists(
 )
 
 
-@given(ACTS)
-def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[tuple[str, int]]) -> None:
+@given(ACTS, LINES)
+def test_never_two_children_never_two_writers_and_a_stop_always_ends(acts: list[tuple[str, int]], line: Line) -> None:
     """Whatever fails in whatever order: what runs is what the state says, and it can always be brought to an end.
 
     And whatever state it is in says what it waits for, what follows, and the command that helps.
     """
     world = World()
-    world.tell(Start())
+    world.tell(Start(line))
     for what, number in acts:
         world.act(what, number)
         sayings.check(describe(supervision.SETUP, world.state).why)
@@ -421,7 +448,7 @@ NIGHT = st.lists(
         st.sampled_from(
             [
                 *["answer", "end", "part"] * 6,
-                *["wake", "judge", "ready"] * 3,
+                *["wake", "judge", "ready", "go", "took"] * 3,
                 *["forward", "press", "commit", "depart", "exit", "count", "fail", "recycle", "drain", "resume"],
             ]
         ),
@@ -431,11 +458,11 @@ NIGHT = st.lists(
 )
 
 
-@given(NIGHT)
-def test_what_sleeps_has_nothing_to_do_and_whatever_comes_is_answered(acts: list[tuple[str, int]]) -> None:
+@given(NIGHT, LINES)
+def test_what_sleeps_has_nothing_to_do_and_whatever_comes_is_answered(acts: list[tuple[str, int]], line: Line) -> None:
     """A mail at any step of falling asleep and of waking is in the repository, or kept for it; none is forgotten."""
     world = World(supervision.SLEEPY_SETUP)
-    world.tell(Start())
+    world.tell(Start(line))
     world.settle()
     asked = 0
     for what, number in acts:
@@ -449,6 +476,7 @@ def test_what_sleeps_has_nothing_to_do_and_whatever_comes_is_answered(acts: list
             assert not world.present
             assert world.position == world.judged, "something was committed that nobody has seen"
             assert world.drain is None, "it sleeps, and is to rest"
+            assert not world.state.books.line, "it sleeps, and mail waits for its turn"
             assert len({each for each in world.answered if 100 < each < 200}) == asked, "a mail is forgotten"
         if isinstance(world.state, Auditing):
             assert set(world.present) <= {Role.SUBSTRATE}

@@ -102,6 +102,7 @@ def after(*messages: RootMessage, now: Now = BEGIN) -> tuple[State, list[object]
     return state, effects
 
 
+START = Tell(ref("supervisor a 1"), Start())
 UP = (Begin((A, B)), BusStarted(1, BUS), started(A), started(B))
 ROUTES = Routes(
     {
@@ -119,10 +120,9 @@ def test_the_bus_comes_first_then_each_deployment_in_order() -> None:
     assert after(*UP[:1])[1] == [StartBus(1)]
     assert after(*UP[:2])[1] == [Tell(BUS, UNSTARTED), StartDeployment(A, 1), StartDeployment(B, 1)]
     assert after(*UP[:3])[1] == [
-        Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1")))),
-        Tell(ref("courier a 1"), Serve(ref("supervisor a 1"), BUS)),
         Introduce(WATCHER, ref("supervisor a 1")),
-        Tell(ref("supervisor a 1"), Start()),
+        Tell(ref("courier a 1"), Serve(ref("supervisor a 1"), BUS)),
+        Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1")), START)),
     ]
 
 
@@ -130,7 +130,8 @@ def test_one_that_is_being_started_or_is_up_is_not_woken() -> None:
     """An address that isn't known yet isn't nobody's: the bus keeps what is for it, and is told the route."""
     assert after(*UP[:2], Rouse(A.name), Rouse(A.name))[1] == []
     assert after(*UP, Rouse(A.name))[1] == []
-    assert after(*UP[:2], started(A))[1][0] == Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1"))))
+    route = Route(A.name, ref("supervisor a 1"))
+    assert after(*UP[:2], started(A))[1][-1] == Tell(BUS, Reroute(A.address, route, START))
 
 
 def test_a_failed_supervisor_is_made_anew_and_its_mail_is_withheld_meanwhile() -> None:
@@ -141,7 +142,7 @@ def test_a_failed_supervisor_is_made_anew_and_its_mail_is_withheld_meanwhile() -
     assert isinstance(effects[2], Report)
     _, effects = after(*UP, ended, started(A, 2))
     routes = {**ROUTES.by_address, "a@example.com": Route(A.name, ref("supervisor a 2"))}
-    assert effects[0] == Tell(BUS, Routes(routes))
+    assert Tell(BUS, Routes(routes)) in effects
 
 
 def test_a_failed_courier_takes_its_deployment_along() -> None:
@@ -173,6 +174,8 @@ def test_a_failed_bus_is_made_anew_and_everybody_is_told() -> None:
         Tell(BUS_2, ROUTES),
         Tell(ref("courier a 1"), Serve(ref("supervisor a 1"), BUS_2)),
         Tell(ref("courier b 1"), Serve(ref("supervisor b 1"), BUS_2)),
+        START,
+        Tell(ref("supervisor b 1"), Start()),
     ]
     assert after(*UP, ActorEnded("mail-bus", 9, "late"))[1] == []
 

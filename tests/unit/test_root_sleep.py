@@ -13,6 +13,7 @@ from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell, WakeAt
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
+from waypost.host.line import PATIENCE as LINE_PATIENCE
 from waypost.host.messages import (
     Awaken,
     Begin,
@@ -46,6 +47,7 @@ DUE = Now(wall=LATER, mono=110.0)
 SINKS = Seat("sinks", APPROVALS, lambda parent, _incarnation: parent)
 FOLLOWERS = Seat("followers", FOLLOWED, lambda parent, _incarnation: parent)
 TIMELINE = Seat("timeline", None, lambda parent, _incarnation: parent)
+DEPART = Tell(cast(Ref, "supervisor a 1"), Depart())
 SETUP = Setup(Limits(threads=HOST + 2 * ONE), seats=(SINKS, FOLLOWERS, TIMELINE))
 SLEEPING = (Begin((A, B), {A.name: Sleep(LATER), B.name: Sleep(None)}), BusStarted(1, BUS))
 
@@ -103,7 +105,7 @@ def test_whoever_says_that_it_sleeps_is_told_to_go_behind_its_mail() -> None:
     """By the bus, which hands nothing more to it from then on."""
     up = (Begin((A,)), BusStarted(1, BUS), started(A.name), says(A.name, "running"))
     following = after(*up, says(A.name, "dormant", LATER))
-    assert following.effects[1:] == (Tell(BUS, Reroute(A.address, Route(A.name, None), ref("supervisor a 1"))),)
+    assert following.effects[1:] == (Tell(BUS, Reroute(A.address, Route(A.name, None), DEPART)),)
     gone = after(*up, says(A.name, "dormant", LATER), ActorEnded("a/supervisor", 1, None))
     assert gone.effects == (
         Dismiss(ref("courier a")),
@@ -138,9 +140,9 @@ def test_one_that_sleeps_is_started_when_it_is_wanted(message: RootMessage, now:
     following = after(*SLEEPING, message, now=now)
     assert following.effects == (StartDeployment(A, 1),)
     up = advance(SETUP, following.state, started(A.name), now)
-    assert up.effects[0] == Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1"))))
+    start = Tell(ref("supervisor a 1"), Start("waits" if isinstance(message, Rouse) else ""))
+    assert Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1")), start)) in up.effects
     assert Tell(ref("courier a"), Serve(ref("supervisor a 1"), BUS)) in up.effects
-    assert Tell(ref("supervisor a 1"), Start()) in up.effects
     assert ("Reply" in kinds(up)) == isinstance(message, Asked)
 
 
@@ -199,6 +201,7 @@ def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
 # --- room ----------------------------------------------------------------------------------------------------------
 
 
+LINE = WakeAt(Woken(3), mono=NOW.mono + LINE_PATIENCE)
 FULL = (
     Begin((A, B, C, D), dict.fromkeys((C.name, D.name), Sleep(None))),
     BusStarted(1, BUS),
@@ -212,7 +215,7 @@ def test_where_there_is_no_room_the_oldest_gives_way_and_the_others_wait() -> No
     first = after(*FULL, Rouse(C.name))
     assert first.effects == (Tell(ref("supervisor a 1"), GiveWay()), WakeAt(Woken(2), mono=NOW.mono + PATIENCE))
     second = after(*FULL, Rouse(C.name), Rouse(D.name))
-    assert second.effects == (Tell(ref("supervisor b 1"), GiveWay()),)
+    assert second.effects == (Tell(ref("supervisor b 1"), GiveWay()), LINE)
     gone = (says(B.name, "dormant"), ActorEnded("b/supervisor", 1, None))
     assert StartDeployment(C, 1) in after(*FULL, Rouse(C.name), Rouse(D.name), *gone).effects
 

@@ -130,9 +130,7 @@ def test_at_its_limit_those_runs_are_asked_to_end_and_no_others() -> None:
     other = _ledger(LEFT, RunId("run_9_00112233445566aa"), "pay")
     state = after_a_look(RETIRING, left(parked_too, other), 100.0)
     over = told(state, left(parked_too, other), 100.0 + LIMITS.drain_end)
-    cancels = [effect.what for effect in over.effects if isinstance(effect, Pass)]
-    (cancel,) = cancels
-    assert isinstance(cancel, Cancel)
+    (cancel,) = (each.what for each in over.effects if isinstance(each, Pass) and isinstance(each.what, Cancel))
     assert (cancel.run, cancel.origin, cancel.by) == (LEFT.ledger.run, "supervisor-drain", "ann")
     asked = step(over.state, Woken(over.state.asked), setup=CUT).state
     going = _cancelled(LEFT)
@@ -168,7 +166,7 @@ def test_a_child_that_ends_meanwhile_is_counted_and_the_next_one_begins_nothing_
     up = step(STARTING_TO_END, ChildReady(Generation(3), 78, CODE, ""))
     assert isinstance(up.state, Retiring)
     assert up.state.spent == 0.0, "steps that may be cut short begin anew, too"
-    assert Up(Generation(3), closed=True) in up.effects
+    assert Up(Generation(3), takes="begun") in up.effects
     late = step(replace(RETIRING, books=replace(RETIRING.books, crashes=Crashes((1.0,), 1))), DIED, now=Now(0, 9999.0))
     assert late.state.books.crashes == NONE, "after a stable time earlier exits are forgotten, as ever"
     failed = step(RETIRING, ended(Role.DISPATCH))

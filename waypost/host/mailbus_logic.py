@@ -8,7 +8,6 @@ spools while no host ran goes ahead of what comes by the socket of the next one,
 from dataclasses import replace
 from typing import assert_never
 
-from actors.draining import Depart
 from actors.messages import Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Refused, Result, Withheld
 from waypost.acting import Asked, Next, Reply, Tell, WakeAt
@@ -149,8 +148,8 @@ def _rerouted(bus: Bus, message: Routes, now: Now) -> Next[Bus]:
 def _moved(bus: Bus, message: Reroute) -> Next[Bus]:
     """The routes have changed; mail that was handed to a supervisor stays with its deployment, asleep or awake."""
     handed = _handed(replace(bus, routes={**bus.routes, message.address: message.route}), message.route)
-    depart = () if message.departing is None else (Tell(message.departing, Depart()),)
-    return Next(handed.state, (*handed.effects, *depart))
+    behind = () if message.behind is None else (message.behind,)
+    return Next(handed.state, (*handed.effects, *behind))
 
 
 def _handed(bus: Bus, route: Route) -> Next[Bus]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from actors.describing import Description
 from actors.messages import DeploymentSpec, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
-from waypost.acting import ActorEnded, Asked
+from waypost.acting import ActorEnded, Asked, Tell
 from waypost.host.describe import Described, Sleep
 from waypost.host.spool import Spooled
 from waypost.host.stuck import Stuck
@@ -40,12 +40,12 @@ class Routes:
 class Reroute:
     """One address has another route: its deployment falls asleep, or is awake. What is under way isn't lost.
 
-    ``departing``: who is told ``Depart``, behind all that was handed to it.
+    ``behind``: what is told behind all that was handed to a supervisor: to begin, or to go.
     """
 
     address: str
     route: Route
-    departing: Ref | None = None
+    behind: Tell | None = None
 
 
 @dataclass(frozen=True, slots=True)

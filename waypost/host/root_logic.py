@@ -10,7 +10,7 @@ from typing import assert_never
 
 from actors.describing import Description
 from actors.draining import Depart
-from actors.messages import Start, StateChanged, Stop, Woken
+from actors.messages import StateChanged, Stop, Woken
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell, WakeAt
 from waypost.host import root_states as st
 from waypost.host.errors import AllDown, HostBroke, NotNow
@@ -31,6 +31,7 @@ from waypost.host.messages import (
     Route,
     Serve,
 )
+from waypost.host.root_line import UNTOLD, start
 from waypost.host.root_redeploying import described, installed, left_for, redeploy
 from waypost.host.root_routes import routes
 from waypost.host.root_seats import unseated
@@ -116,10 +117,12 @@ def _opening(setup: st.Setup, state: st.Opening, message: RootMessage, now: Now)
                 state.members, message.bus, state.incarnation, state.faults, state.dormancy, state.lapses
             )
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, st.Raised))
-            # The bus that was to send these away may have ended before it did.
+            # The bus that was to send these away, or have them begin, may have ended before it did.
             depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, st.Parting))
+            raised = (m for m in members if isinstance(m, st.Raised) and m.description.state in UNTOLD)
+            begin = (start(running, m) for m in raised)
             following = settle(setup, running, now)
-            return Next(following.state, (routes(running), *serve, *depart, *following.effects))
+            return Next(following.state, (routes(running), *serve, *depart, *begin, *following.effects))
         case Asked():
             return _end(state.members, message, now, setup.limits)
         case _:
@@ -166,7 +169,7 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
         case Rouse():
             return roused(state, message.name, message)
         case Woken():
-            return Next(woken(state, message.token, now))
+            return woken(state, message.token, now)
         case OutboxStuck():
             member = state.members.get(message.name)
             if not isinstance(member, st.Raised) or message.incarnation != member.incarnation:
@@ -189,15 +192,18 @@ def _started(setup: st.Setup, state: st.Opening | st.Running, message: Deploymen
         courier=message.courier,
     )
     after = replace(state, members={**state.members, message.name: raised})
-    effects: list[object] = []
-    if isinstance(after, st.Running):
-        route = Reroute(member.spec.address, Route(message.name, message.supervisor))
+    effects: list[object] = [st.Introduce(seat, message.supervisor) for seat in setup.seats if seat.watches]
+    begin = start(after, raised)
+    if isinstance(after, st.Opening):  # the bus that is being made is told all routes
+        return Next(after, (*effects, begin, *hand(raised, member.wishes)))
+    effects.append(Tell(message.courier, Serve(message.supervisor, after.bus)))
+    if member.last is None:
+        # Behind the mail that was kept for it, which is in its repository before there is a process to take it up.
+        effects.append(Tell(after.bus, Reroute(member.spec.address, Route(message.name, message.supervisor), begin)))
+    else:
         # In the place of one that failed, or had another address: with all others, and what was handed there is lost.
-        told = Tell(after.bus, route) if member.last is None else routes(after)
-        effects += [told, Tell(message.courier, Serve(message.supervisor, after.bus))]
-    effects += [st.Introduce(seat, message.supervisor) for seat in setup.seats if seat.watches]
-    handed = hand(raised, member.wishes)
-    return Next(after, (*effects, Tell(message.supervisor, Start()), *handed))
+        effects += [routes(after), begin]
+    return Next(after, (*effects, *hand(raised, member.wishes)))
 
 
 def _changed(state: st.Opening | st.Running, description: Description) -> Next[st.State]:

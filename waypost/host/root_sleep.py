@@ -17,12 +17,12 @@ from actors.logic import supervisor_why
 from actors.messages import Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from waypost.acting import Next, Reply, Tell, WakeAt
+from waypost.host import line, root_line, slots
 from waypost.host import root_states as st
-from waypost.host import slots
 from waypost.host.clock import jump
 from waypost.host.describe import Sleep
 from waypost.host.errors import NotNow
-from waypost.host.messages import Begin, Deployed, Reroute, Route
+from waypost.host.messages import Begin, Deployed, Reroute, Rouse, Route
 from waypost.host.root_redeploying import described
 from waypost.host.root_why import leaving
 from waypost.host.slots import Enter, Patience, Press, Slots
@@ -38,6 +38,8 @@ AWARE = frozenset({APPROVALS, FOLLOWED})
 """Who watches for one of these is told of deployments that sleep, too."""
 _REST = frozenset({"held", "down", "stopped"})
 """States in which a deployment has no child, and can't give way to anybody."""
+_ROUSABLE = (st.Awaiting, st.Raising, st.Parting, st.Dormant)
+"""Whom mail wakes, or has woken: it is taken up in the order in which it came."""
 _ON_THE_WAY = frozenset({"idle", "waking", "starting", "dozing", "dormant"})
 """States out of which a deployment comes by itself, and soon."""
 
@@ -57,7 +59,7 @@ def begun(message: Begin) -> st.Opening:
             deadlines.append((sleep.deadline, spec.name))
     awaiting = (spec for spec in message.specs if spec.name not in message.dormant)
     row = tuple(spec.name for spec in sorted(awaiting, key=lambda spec: not spec.warm))
-    return st.Opening(members, 1, dormancy=st.Dormancy(Slots(waiting=row), tuple(sorted(deadlines))))
+    return st.Opening(members, 1, dormancy=st.Dormancy(Slots(waiting=row), deadlines=tuple(sorted(deadlines))))
 
 
 def deployed(member: st.Member) -> Deployed:
@@ -86,6 +88,8 @@ def roused(  # noqa: PLR0911 - one return per state of it
 ) -> Next[st.State]:
     """Somebody wants a deployment, which is woken for it, if it sleeps."""
     member = state.members.get(name)
+    if isinstance(wish, Rouse) and isinstance(member, _ROUSABLE):
+        state = root_line.joined(state, name)
     match member:
         case st.Raised():
             return Next(state, hand(member, (wish,)))
@@ -175,20 +179,21 @@ def asleep(setup: st.Setup, members: Iterable[st.Member]) -> tuple[Tell, ...]:
 # --- waking ----------------------------------------------------------------------------------------------------------
 
 
-def woken(state: st.Opening | st.Running, token: int, now: Now) -> st.Opening | st.Running:
+def woken(state: st.Opening | st.Running, token: int, now: Now) -> Next[st.State]:
     """A wake-up that was asked for here: for a deadline, because the clock was set back, or because others wait."""
     dormancy = state.dormancy
     if dormancy.alarm is not None and dormancy.alarm[0] == token:
         row = dormancy.deadlines
         if jump(dormancy.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
             row = tuple(sorted((min(at, now.wall), name) for at, name in row))
-        return replace(state, dormancy=replace(dormancy, deadlines=row, alarm=None))
+        return Next(replace(state, dormancy=replace(dormancy, deadlines=row, alarm=None)))
     moving = any(_moves(state.members[name]) for name in dormancy.slots.awake)
-    return replace(state, dormancy=replace(dormancy, slots=slots.impatient(dormancy.slots, token, moving=moving)))
+    after = replace(dormancy, slots=slots.impatient(dormancy.slots, token, moving=moving))
+    return root_line.impatient(replace(state, dormancy=after), token)
 
 
 def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
-    """Wake whoever is due, start whom there is a place for, ask others to give way, and be woken for the next."""
+    """Wake whoever is due, start whom there is a place for, let on those in line, and be woken for the next."""
     due = [name for wall, name in state.dormancy.deadlines if wall <= now.wall]
     for name in due:
         member = state.members[name]
@@ -199,6 +204,8 @@ def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     effects: list[object] = []
     if state.dormancy.slots.waiting or state.dormancy.slots.patience is not None:
         state, effects = _moved(setup, state, now)
+    state, called = root_line.moved(state, now)
+    effects += called
     dormancy = state.dormancy
     if dormancy.deadlines and (dormancy.alarm is None or dormancy.deadlines[0][0] < dormancy.alarm[1]):
         token, wall = dormancy.last + 1, dormancy.deadlines[0][0]
@@ -209,6 +216,7 @@ def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
 
 def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, list[object]]:
     dormancy, members = state.dormancy, dict(state.members)
+    line_ = frozenset(dormancy.line.row)  # what woke them isn't done
     present = {name: members[name] for name in (*dormancy.slots.awake, *dormancy.slots.waiting[:1])}
     after, made = slots.moves(
         dormancy.slots,
@@ -217,7 +225,9 @@ def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, li
             name for name, each in present.items() if each.spec.warm or each.description.state in _REST
         ),
         may_leave=frozenset(
-            name for name, each in present.items() if isinstance(each, st.Raised) and not each.spec.warm
+            name
+            for name, each in present.items()
+            if isinstance(each, st.Raised) and not each.spec.warm and name not in line_
         ),
     )
     effects: list[object] = []
@@ -254,7 +264,8 @@ def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.W
         wishes=wishes,
     )
     deadlines = tuple(each for each in dormancy.deadlines if each[1] != name)
-    dormancy = replace(dormancy, deadlines=deadlines, slots=slots.wants(dormancy.slots, name))
+    before = line.behind(dormancy.line, name)  # mail that came while it was on its way out came before theirs
+    dormancy = replace(dormancy, deadlines=deadlines, slots=slots.wants(dormancy.slots, name, before))
     return _with(replace(state, dormancy=dormancy), awaiting)
 
 
@@ -283,7 +294,8 @@ def _reroute(state: st.Opening | st.Running, member: st.Raised | st.Parting, to:
     if not isinstance(state, st.Running):  # the next bus is told all routes; the one before it hands over nothing more
         return (Tell(member.supervisor, Depart()),) if to is None else ()
     route = Route(member.spec.name, None if to is None else to.supervisor)
-    return (Tell(state.bus, Reroute(member.spec.address, route, member.supervisor if to is None else None)),)
+    depart = Tell(member.supervisor, Depart()) if to is None else None
+    return (Tell(state.bus, Reroute(member.spec.address, route, depart)),)
 
 
 def _dormant(shown: Description, sleep: Sleep) -> Description:

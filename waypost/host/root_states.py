@@ -9,6 +9,7 @@ from actors.messages import DeploymentSpec
 from waypost.acting import Ref
 from waypost.host.describe import Described, Sleep
 from waypost.host.errors import HostError
+from waypost.host.line import Line
 from waypost.host.messages import Rouse
 from waypost.host.seats import Seat
 from waypost.host.slots import Slots
@@ -210,6 +211,8 @@ class Dormancy:
     """Who may be awake; and when those that sleep are to be woken, soonest first (Unix ms)."""
 
     slots: Slots = field(default_factory=Slots)
+    line: Line = field(default_factory=Line)
+    """Those that mail has woken."""
     deadlines: tuple[tuple[int, Deployment], ...] = ()
     alarm: tuple[int, int] | None = None
     """Token and time of the wake-up that is under way."""

@@ -66,9 +66,12 @@ def most(limits: Limits) -> int | None:
     return max(1, (limits.threads - HOST) // ONE) if limits.idle else None
 
 
-def wants(slots: Slots, name: Deployment) -> Slots:
-    """It waits for a place; who waits already keeps the one in the row."""
-    return slots if name in slots.waiting else replace(slots, waiting=(*slots.waiting, name))
+def wants(slots: Slots, name: Deployment, before: Container[Deployment] = ()) -> Slots:
+    """It waits for a place, ahead of the first of ``before``; who waits already keeps the one in the row."""
+    if name in slots.waiting:
+        return slots
+    at = next((place for place, each in enumerate(slots.waiting) if each in before), len(slots.waiting))
+    return replace(slots, waiting=(*slots.waiting[:at], name, *slots.waiting[at:]))
 
 
 def entered(slots: Slots, name: Deployment) -> Slots:

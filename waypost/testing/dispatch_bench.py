@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from actors.credentials import Barred
-from actors.draining import RecycleRequested, Rested, StillExecuting
+from actors.draining import RecycleRequested, Rested, StillExecuting, Takes, TookUp
 from actors.effects import Ask, ToKeeper, ToSupervisor
 from actors.exits import ExitCounted
 from actors.logic.dispatch import advance
@@ -59,6 +59,8 @@ class Bench:
         """What the supervisor was told."""
         self.rested: list[int | None] = []
         """What it has said of whether all is at rest."""
+        self.took_up: list[TookUp] = []
+        """That it has, where it was told to take up mail."""
         self.recycles: list[RecycleRequested] = []
         """What it was asked for."""
         self.wanted: list[ToKeeper] = []
@@ -87,6 +89,8 @@ class Bench:
                     self.draining.append(told)
                 case ToSupervisor(Rested(position=position)):
                     self.rested.append(position)
+                case ToSupervisor(TookUp() as done):
+                    self.took_up.append(done)
                 case ToSupervisor(Barred(why=why)):
                     self.barred.append(why)
                 case ToKeeper():
@@ -135,11 +139,11 @@ class Bench:
             self.answer()
             self.flush()
 
-    def up(self, *, broken: str = "") -> Generation:
+    def up(self, *, broken: str = "", takes: Takes = "all") -> Generation:
         """The next generation is up."""
         generation: Generation = self.do(BeginGeneration())
         self.flush()
-        self.tell(GenerationUp(generation, CHILD, broken))
+        self.tell(GenerationUp(generation, CHILD, broken, takes))
         return generation
 
     def crash(self, reason: str = "ended by SIGSEGV") -> ExitCounted:
