@@ -122,7 +122,8 @@ class SubstrateActor(Shell):
             return self._turn(state, message, now)
         except BaseException as failure:
             if isinstance(state, Serving):
-                self._perform_all(state.writer.void(str(failure)))
+                # What has a name has its cause. What has none may come of the index, and would come again.
+                self._perform_all(state.writer.void(str(failure), doubtful=not isinstance(failure, SubstrateError)))
                 self._state = Unopened()
             raise
 

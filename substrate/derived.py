@@ -12,10 +12,9 @@ one. What was copied while a host wrote may be torn in ways that no page shows (
 without its mail), so a copy is built again whenever it was made.
 """
 
-import heapq
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from substrate.errors import DerivedFailed
 from substrate.runlog import Known
 from waypost.model import run as fold
 from waypost.model.deadlines import Deadline, deadlines
-from waypost.model.ids import CallId, RunId, run_ordinal
+from waypost.model.ids import CallId, RunId, is_run_id, run_ordinal
 from waypost.model.waiting import kinds_of
 
 T = TypeVar("T")
@@ -131,7 +130,7 @@ class DerivedFile:
                 "select card from run where ordinal = ? and id = ?", (run_ordinal(run), run)
             ).fetchone()
         )
-        return None if found is None else cards.decode(found[0])
+        return None if found is None or not isinstance(found[0], bytes) else cards.decode(found[0])
 
     def run_of(self, key: str) -> RunId | None:
         """The run that the message with this key belongs to."""
@@ -159,30 +158,27 @@ class DerivedFile:
         """The runs in a stage (``DRIVEN`` or ``OVER``), oldest first."""
         # The condition of the index is said, too: without it SQLite doesn't use it, and reads the whole table.
         query = "select id from run where stage = ? and stage in (0, 2) order by ordinal"
-        rows = self._do(lambda: self._base.execute(query, (stage,)).fetchall())
-        return [RunId(run) for (run,) in rows]
+        return self._do(lambda: [_run_id(run) for (run,) in self._base.execute(query, (stage,))])
 
-    def unended(self, after: int) -> Iterator[RunId]:
-        """The runs with an ordinal above ``after`` that haven't ended, oldest first; read as far as it is asked."""
-        rows = self._do(
-            lambda: self._base.execute(
-                "select id from run where ordinal > ? and stage in (?, ?) order by ordinal", (after, DRIVEN, QUIET)
-            )
-        )
-        return (RunId(run) for (run,) in rows)
+    def unended(self, after: int, limit: int) -> list[RunId]:
+        """The first runs with an ordinal above ``after`` that haven't ended, oldest first."""
+        query = "select id from run where ordinal > ? and stage in (?, ?) order by ordinal limit ?"
+        values = (after, DRIVEN, QUIET, limit)
+        return self._do(lambda: [_run_id(run) for (run,) in self._base.execute(query, values)])
 
-    def deadlines(self, after: Deadline | None, but: Container[RunId], more: Iterable[Deadline]) -> Iterator[Deadline]:
-        """Open deadlines in the order of firing, behind ``after``: those here of runs not in ``but``, and ``more``."""
+    def deadlines(self, after: Deadline | None, limit: int) -> list[Deadline]:
+        """The first open deadlines behind ``after``, in the order of firing."""
         begin = (-1, "", "", "") if after is None else (after.fire_at, after.run, after.call, after.timer)
-        rows = self._do(
-            lambda: self._base.execute(
-                "select at, run, call, timer from deadline where (at, run, call, timer) > (?, ?, ?, ?)"
-                " order by at, run, call, timer",
-                begin,
-            )
+        query = (
+            "select at, run, call, timer from deadline where (at, run, call, timer) > (?, ?, ?, ?)"
+            " order by at, run, call, timer limit ?"
         )
-        here = (Deadline(at, RunId(run), CallId(call), timer) for at, run, call, timer in rows if run not in but)
-        return heapq.merge(here, sorted(each for each in more if after is None or each > after))
+        return self._do(
+            lambda: [
+                Deadline(int(at), _run_id(run), CallId(str(call)), str(timer))
+                for at, run, call, timer in self._base.execute(query, (*begin, limit))
+            ]
+        )
 
     def waiting(self, but: Iterable[RunId]) -> Counter[str]:
         """How many live runs wait on what (the kinds in one word each, blanks between), without those in ``but``."""
@@ -268,13 +264,16 @@ class DerivedFile:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _run(self, query: str, *values: object) -> RunId | None:
-        found = self._do(lambda: self._base.execute(query, values).fetchone())
-        return None if found is None else RunId(found[0])
+        def ask() -> RunId | None:
+            found = self._base.execute(query, values).fetchone()
+            return None if found is None else _run_id(found[0])
+
+        return self._do(ask)
 
     def _do(self, act: Callable[[], T]) -> T:
         try:
             return act()
-        except sqlite3.Error as failure:
+        except (sqlite3.Error, ValueError, TypeError) as failure:  # the latter two of what no writer of ours has put in
             code = getattr(failure, "sqlite_errorcode", 0) & _PRIMARY
             passing = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
             if not passing:
@@ -314,6 +313,13 @@ class CardsOfAFile:
         if self._base is not None:
             self._base.close()
             self._base = None
+
+
+def _run_id(found: object) -> RunId:
+    """What is to be a run's id. Raises ValueError for what is none: SQLite doesn't see each byte that has changed."""
+    if not isinstance(found, str) or not is_run_id(found):
+        raise ValueError("there is something in it that no host has written")
+    return RunId(found)
 
 
 def remove(path: Path) -> None:

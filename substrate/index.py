@@ -20,7 +20,7 @@ from msgspec import UNSET
 from substrate import layout, runlog
 from substrate.covering import open_derived
 from substrate.derived import DerivedFile
-from substrate.errors import Damaged, DerivedFailed
+from substrate.errors import Damaged
 from substrate.messages import (
     Appended,
     Claimed,
@@ -39,6 +39,7 @@ from substrate.operations.sealing import may_be_sealed
 from substrate.routing import Threads, key_of
 from substrate.runlog import Known, Rooted
 from substrate.runs import Runs
+from substrate.standby import Standby
 from substrate.state import State, decode_state
 from substrate.stream import Moved
 from waypost.model import events as ev
@@ -72,14 +73,15 @@ class Index:
         # No hop on the way of every append.
         self.read, self.entries, self.several = tree.read, tree.entries, tree.several
         self.directory_id, self.directory = tree.directory_id, tree.directory
-        self.threads = Threads(derived)
+        self._derived = Standby(derived, tree)
+        self.threads = Threads(self._derived)
         self.queue: dict[int, Item] = {}
         self.on_hold: dict[int, Entry] = {}
         self.outbox: dict[int, OutboxAdded] = {}
         self.granted = in_force(tree)
         self.finished: dict[RunId, None] = {}
         """Runs that have ended and may be sealed, in the order in which they came to that."""
-        self.runs = Runs(tree, derived, self.threads, self.subject, limits.folds)
+        self.runs = Runs(tree, self._derived, self.threads, self.subject, limits.folds)
         self.known, self.standing, self.driven = self.runs.known, self.runs.standing, self.runs.driven
         self._keys: dict[str, int] = {}
         self._waiting: dict[RunId, dict[int, None]] = {}
@@ -93,21 +95,19 @@ class Index:
         self._load_runs()
         self._load_queue()
         self._load_outbox()
+        self._derived.opened()
 
     @classmethod
     def open(cls, path: Path | None, tree: Rooted, address: str, limits: Limits, repository: str) -> "Index":
-        """The index of a repository's tree, with its derived file; one that fails while it is read is built again.
+        """The index of a repository's tree, with its derived file. Raises Damaged."""
+        return cls(tree, address, limits, open_derived(path, tree, repository))
 
-        Raises Damaged, DerivedFailed.
-        """
-        try:
-            return cls(tree, address, limits, open_derived(path, tree, repository))
-        except DerivedFailed:
-            return cls(tree, address, limits, open_derived(path, tree, repository))
-
-    def close(self) -> None:
-        """Let go of the derived file."""
-        self.runs.close()
+    def close(self, *, keep: bool = True) -> None:
+        """Let go of the derived file; one that isn't kept is built anew by whoever opens the repository next."""
+        if keep:
+            self._derived.close()
+        else:
+            self._derived.discard()
 
     # --- the view ----------------------------------------------------------------------------------------------------
 

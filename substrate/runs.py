@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from substrate import layout, runlog
 from substrate.cards import arrival_of, card_of, known_of, line_of, sealed_card
 from substrate.covering import stamp_of
-from substrate.derived import DRIVEN, OVER, DerivedFile, Row
+from substrate.derived import DRIVEN, OVER, Row
 from substrate.listing import told_line
 from substrate.messages import RunLine
 from substrate.routing import Standing, Thread, Threads
 from substrate.runlog import ABSENT, Known, Rooted, Summary
+from substrate.standby import Standby
 from waypost.model import run as fold
 from waypost.model.deadlines import Deadline, deadlines
 from waypost.model.ids import RunId, is_run_id, run_ordinal
@@ -45,7 +46,7 @@ class Runs:
     """The runs of one repository. ``folds``: states that are kept of runs which nobody has touched lately."""
 
     def __init__(
-        self, tree: Rooted, derived: DerivedFile, threads: Threads, subject: Callable[[int], str], folds: int
+        self, tree: Rooted, derived: Standby, threads: Threads, subject: Callable[[int], str], folds: int
     ) -> None:
         self._tree, self._derived, self._threads, self._subject, self._folds = tree, derived, threads, subject, folds
         self._touched: dict[RunId, Known] = {}
@@ -55,10 +56,6 @@ class Runs:
         self._named: dict[RunId, dict[str, None]] = {}
         """Keys of messages by the run that they belong to, which aren't in the index yet."""
         self._recent: OrderedDict[RunId, Known] = OrderedDict()
-
-    def close(self) -> None:
-        """Let go of the derived file."""
-        self._derived.close()
 
     def known(self, run: RunId) -> Known:
         """A run's state; one that isn't in memory is asked of the index, or read. ``ABSENT`` when it has none."""

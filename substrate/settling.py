@@ -1,7 +1,7 @@
 """When the derived index is written: a portion at a time, of what is durable; a full disk or a lock puts it off.
 
 It begins behind a seal; between two portions others write. What doesn't get into the file stays in memory, and a start
-that doesn't find it there reads it from the repository.
+that doesn't find it there reads it from the repository. Whatever else fails is ``standby``'s.
 """
 
 import logging
@@ -15,7 +15,7 @@ _ROUNDS = 2
 
 
 class Settling:
-    """Of one repository. Raises DerivedFailed where the file can't be used any more."""
+    """Of one repository. Raises nothing for what the disk refuses."""
 
     def __init__(self, index: Index, repository: str) -> None:
         self._index, self._repository = index, repository

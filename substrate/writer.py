@@ -263,7 +263,7 @@ class Writer:
         yield from self.merge_soon(now)
 
     def settle(self) -> Iterator[Effect]:
-        """Write a portion of what is durable into the derived index. Raises DerivedFailed."""
+        """Write a portion of what is durable into the derived index."""
         if self._settling.step():
             yield _SETTLE
 
@@ -293,10 +293,10 @@ class Writer:
         except SubstrateError as failure:
             yield from self.void(failure.message)
 
-    def void(self, reason: str) -> Iterator[Effect]:
-        """Withdraw all that is visible and not durable, and tell its askers; nothing more is written."""
+    def void(self, reason: str, *, doubtful: bool = False) -> Iterator[Effect]:
+        """Withdraw what isn't durable, tell its askers, write nothing more. ``doubtful``: nobody knows what it was."""
         self._store.abandon()
-        self._index.close()
+        self._index.close(keep=not doubtful)
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             yield from answered(each.to, Withheld(reason))
