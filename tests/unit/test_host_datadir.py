@@ -72,6 +72,23 @@ def test_a_first_start_makes_everything_private(tmp_path: Path) -> None:
     assert not [p for p in data.path.rglob(".*") if p.name != ".gitignore"]
 
 
+def test_a_start_removes_the_copies_of_keys_that_a_kill_has_left(tmp_path: Path) -> None:
+    """An old key that is said to be destroyed must not lie beside the new one; other files are their owner's."""
+    data = made(tmp_path / "data")
+    kept = ["host.ed25519", "host.ed25519.next", "host.ed25519.pub", "mail.key", "mail.key.old", "host.ed25519.bak.new"]
+    gone = [
+        ".mail.key.20656.cf83ce63",
+        ".host.ed25519.7.cf83ce63",
+        "host.ed25519.cf83ce63cf83ce63.new",
+        "host.ed25519.next.cf83ce63cf83ce63.new",
+        "host.ed25519.next.pub.cf83ce63cf83ce63.new",
+    ]
+    for name in kept + gone:
+        (data.keys / name).write_bytes(b"key")
+    lay_out(data)
+    assert sorted(file.name for file in data.keys.iterdir()) == sorted(kept)
+
+
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     """Above all not the keys: old Message-IDs and signatures must stay recognisable."""
     data = made(tmp_path / "data")

@@ -7,6 +7,7 @@ beside keys that others can read; and what can't be used is refused in words bef
 import json
 import logging
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -30,6 +31,8 @@ _log = logging.getLogger(__name__)
 FORMAT = 1
 NAME = ".waypost"
 _MAIL_KEY = 32
+_HALF_MADE = re.compile(r"(\.(mail\.key|host\.ed25519)\.\d+\.[0-9a-f]{8}|host\.ed25519[.a-z]*\.[0-9a-f]{16}\.new)\Z")
+"""Names under which a key is written before it gets its own."""
 _PROBE = 64 * 1024
 """Bytes that a start writes and removes again: a full disk is found before a mail is."""
 
@@ -211,8 +214,9 @@ def refuse_unfinished(data: DataDir) -> None:
 
 
 def lay_out(data: DataDir) -> None:
-    """Make what is missing, and clear away what a killed restore left; under the lock only. Raises NotWritable."""
+    """Make what is missing, and clear away what a killed verb left; under the lock only. Raises NotWritable."""
     shutil.rmtree(data.restoring, ignore_errors=True)
+    clear_keys(data)
     try:
         maildir = (data.out / "tmp", data.out / "new", data.out / "cur")
         for folder in (data.keys, data.repos, data.logs, data.path / "spool", data.out, *maildir):
@@ -223,6 +227,19 @@ def lay_out(data: DataDir) -> None:
         sync_directory(data.path)
     except OSError as failure:
         raise NotWritable(str(data.path), failure) from failure
+
+
+def clear_keys(data: DataDir) -> None:
+    """Remove the copies of keys that were being made when a process was killed; under the lock only.
+
+    Raises NotWritable.
+    """
+    try:
+        for file in data.keys.iterdir() if data.keys.is_dir() else ():
+            if _HALF_MADE.match(file.name):
+                file.unlink()
+    except OSError as failure:
+        raise NotWritable(str(data.keys), failure) from failure
 
 
 def mail_key(data: DataDir) -> bytes:
