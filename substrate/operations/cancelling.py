@@ -39,7 +39,7 @@ def cancel(  # noqa: PLR0911 - one return per state
         case fold.Absent() if operation.start is not None and view.queued_for(operation.run):
             return _not_begun(view, operation, operation.start, context)
         case fold.Absent():
-            return _absent(view, operation.run, "cancelled")
+            return absent(view, operation.run, "cancelled")
         case fold.Ended(outcome="cancelled"):
             return Settled(CancelTaken(fresh=False, at=before.changed, origin="", by=""))
         case fold.Ended():
@@ -105,7 +105,7 @@ def signal(view: View, operation: Signal, context: Context) -> Decided:
     before = view.known(operation.run)
     match before.run:
         case fold.Absent():
-            return _absent(view, operation.run, "signalled")
+            return absent(view, operation.run, "signalled")
         case fold.Ended():
             late = f"{operation.run} {_ended(before.run.outcome)}: nobody would read the signal"
             return _repeated(view, operation) or Refused("ended", late)
@@ -173,7 +173,8 @@ def _carries(value: ev.Value | UnsetType, raw: bytes) -> bool:
     return value in (ev.Value(inline=msgspec.Raw(raw)), ev.Value(blob=message_key(raw)))
 
 
-def _absent(view: View, run: RunId, what: str) -> Refused:
+def absent(view: View, run: RunId, what: str) -> Refused:
+    """Why nothing can be done to a run that has no event: its mail waits, or there is none of that id."""
     if view.queued_for(run):
         hint = "try again when its mail has been taken up; `waypost why` says what that waits for"
         return Refused("not-begun", f"{run} has not begun, so it can't be {what}: its mail is queued", hint)

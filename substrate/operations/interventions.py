@@ -5,7 +5,7 @@ from typing import assert_never
 from substrate import runlog
 from substrate.messages import Answer, Pause, Refused, Unpause
 from substrate.operations.append import extend
-from substrate.operations.cancelling import not_run
+from substrate.operations.cancelling import absent, not_run
 from substrate.operations.change import Context, Decided, Settled, View, changed, fence, plain
 from substrate.runlog import Known
 from waypost.model import events as ev
@@ -16,12 +16,13 @@ from waypost.model.ids import CallId, RunId
 def answer(view: View, operation: Answer, context: Context) -> Decided:
     """Answer an open approval. Value: the answered CallId.
 
-    Refused with code ``no-run``, ``paused``, ``no-approval``, ``several`` or ``already-decided`` (who, and when).
+    Refused with code ``no-run``, ``not-begun``, ``paused``, ``no-approval``, ``several`` or ``already-decided`` (who,
+    and when).
     """
     before = view.known(operation.run)
     match before.run:
         case fold.Absent():
-            return Refused("no-run", f"there is no run {operation.run}", "`waypost runs` lists them")
+            return absent(view, operation.run, "answered")
         case fold.Paused():
             return Refused(
                 "paused", f"the run is paused ({before.run.code})", f"`waypost resume {operation.run}` first"

@@ -295,8 +295,10 @@ def test_an_operator_answers_the_one_open_approval_once() -> None:
 
 
 def test_an_answer_that_has_no_question_is_refused() -> None:
-    """Each with the way on: which runs there are, which approvals are open."""
+    """Each with the way on: which runs there are, which approvals are open, that a mail is to be taken up first."""
     desk, run = begun()
+    queued = desk.index.queue[desk.enqueue(message("q@x"))].queued.entry.run
+    assert desk.code(Answer(run=queued, call=None, decision=YES)) == "not-begun"
     assert desk.code(Answer(run=RunId("run_9_0000000000000009"), call=None, decision=YES)) == "no-run"
     assert desk.code(Answer(run=run, call=None, decision=YES)) == "no-approval"
     waiting(desk, run, 1)
