@@ -11,6 +11,7 @@ from waypost.host.explain import Situation
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits
+from waypost.testing.corrupted import NULL
 from waypost.testing.desk import call
 from waypost.testing.families import Family
 from waypost.testing.sayings import check_reason
@@ -113,3 +114,14 @@ def test_a_run_without_children_asks_for_no_list(*, ended: bool) -> None:
 
     answer = reasons.of_run(Deaf(family), run)  # type: ignore[arg-type]  # it is asked for no more than this
     assert (answer.parent, answer.child) == ("", "")
+
+
+def test_a_child_that_was_told_to_end_says_by_whom() -> None:
+    """Also one that never began: that its mail was queued is no reason to end it."""
+    family = Family()
+    run = family.root()
+    queued = family.spawn(run, call(1), seen=1)
+    family.desk.append(run, ev.RunCompleted(result=NULL))
+    words = reasons.of_run(OfAFamily(family), queued).waits_for  # type: ignore[arg-type]  # as in ``said``
+    assert words.startswith("nothing, as it was cancelled: it had not begun")
+    assert words.endswith(f"; cancel was asked for (parent): its parent {run} has ended (completed)")

@@ -76,6 +76,8 @@ class Told:
     changed: str
     ending: str = ""
     """The line of its end."""
+    asked: str = ""
+    """The line that tells who asked for its end, and why."""
     exits: tuple[ev.RunInterrupted, ...] = ()
     """Those since its last progress, oldest first."""
 
@@ -85,7 +87,7 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
     state: Run = Absent()
     narrator, lines, opened = Narrator(), list[Line](), dict[str, str]()
     started: ev.RunStarted | None = None
-    changed = ending = ""
+    changed = ending = asked = ""
     exits: tuple[ev.RunInterrupted, ...] = ()
     for raw in raws:
         event = ev.decode(raw)
@@ -102,14 +104,14 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
             case ev.RunInterrupted():
                 exits = (*exits, event) if event.attempt > 1 else (event,)
             case ev.CancelRequested():
-                opened[CANCEL] = event.at
+                opened[CANCEL], asked = event.at, lines[-1].text
             case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
                 ending = lines[-1].text
             case _:
                 pass
     known = ledger(state)
     counted = exits if known is not None and known.attempts else ()
-    return Told(run, state, tuple(lines), opened, started, changed, ending, counted)
+    return Told(run, state, tuple(lines), opened, started, changed, ending, asked, counted)
 
 
 def state_name(run: Run) -> str:

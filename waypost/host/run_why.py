@@ -303,9 +303,10 @@ def _ledger(run: Told) -> Ledger | None:
 def _ended(run: Told, state: Ended, isolation: str) -> Sentence:
     verb = "was" if state.outcome == "cancelled" else "has"
     unsent, shut = len(state.unsent), shut_off(run.ending, isolation) if state.outcome == "failed" else ""
+    asked = f"; {run.asked}" if state.outcome == "cancelled" and run.asked else ""
     mail = f"{unsent} of its mails is still to go out" if unsent == 1 else f"{unsent} of its mails are still to go out"
     return Sentence(
-        waits_for=f"nothing, as it {verb} {run.ending}",
+        waits_for=f"nothing, as it {verb} {run.ending}{asked}",
         since=run.changed,
         then=f"{mail}, and nothing else follows" if unsent else f"nothing follows{shut}",
         # Its traceback is in there.
