@@ -293,7 +293,9 @@ def test_a_cancelled_run_says_so_and_that_nothing_follows() -> None:
     """In the same words as its timeline."""
     answer = why(told(STARTED, STEP, CANCEL, ev.RunCancelled(code="past-grace", detail="too slow")), HERE)
     assert (answer.state, answer.waiting) == ("cancelled", ())
-    assert (answer.waits_for, answer.then) == ("nothing, as it was cancelled: too slow", "nothing follows")
+    asked = "cancel was asked for by ann (supervisor-operator): not needed"
+    assert answer.waits_for == f"nothing, as it was cancelled: too slow; {asked}"
+    assert answer.then == "nothing follows"
 
 
 def test_a_deadline_is_said_and_so_is_that_there_is_none() -> None:
