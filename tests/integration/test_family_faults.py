@@ -1,53 +1,40 @@
 """Child runs on a real disk that dies at every point: each commit of a parent and its children whole, or not at all."""
 
 import dataclasses
-import itertools
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from substrate import Settings, SigningKey, layout, message_ids, runlog, verify
+from substrate import layout, runlog, verify
 from substrate.disk import Disk
-from substrate.effects import Again, Effect, To
 from substrate.messages import (
     Append,
     BeginGeneration,
     Claim,
     Deploy,
-    Done,
     Enqueue,
     Operation,
     Pause,
-    Question,
     ReadRuns,
     RunLine,
     SpawnChild,
-    Submit,
     TakeUp,
     WorkflowProcess,
 )
 from substrate.readview import open_readonly
 from substrate.state import decode_state
-from substrate.writer import Writer
-from waypost.acting import Reply
 from waypost.model import events as ev
 from waypost.model.code import deployed, tree_hash
 from waypost.model.declaration import ChildDeclared, Declared
 from waypost.model.ids import Generation, RunId, run_ordinal
-from waypost.model.limits import Limits
-from waypost.model.times import Now
-from waypost.testing.clock import START
 from waypost.testing.desk import ADDRESS, STARTED, call, message
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import fsck
+from waypost.testing.writer_here import KEY, WriterHere
 
-KEY = SigningKey.generate()
-SETTINGS = Settings(deployment="expenses", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 CODE = {"flow.py": b"x = 1\n"}
 DECLARED = Declared(name="expenses", address=ADDRESS, children=(ChildDeclared(name="pay", asynchronous=True),))
 BEGINS = dataclasses.replace(STARTED, code=tree_hash(CODE))
@@ -56,53 +43,17 @@ LARGE = ev.RunCompleted(result=ev.Value(inline=msgspec.Raw(b'"' + b"x" * 70_000 
 FAILED = ev.RunFailed(error=ev.Fault(type="ValueError", message="no"))
 
 
-class Host:
-    """A writer with its mailbox, in one thread."""
+class Host(WriterHere):
+    """A writer at rest, and its runs."""
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
-        self.now = Now(START, 0.0)
-        self.writer = Writer.open(path, SETTINGS, key=KEY, disk=disk or Disk(), limits=Limits(), now=self.now)
-        self.mailbox: deque[Again] = deque()
-        self.answers: dict[int, Any] = {}
-        self.tokens = itertools.count(1)
-        self._hear(self.writer.sweep())
-        self._rest()
-
-    def ask(self, what: Operation | Question) -> Any:
-        """One operation or question, durably."""
-        token = next(self.tokens)
-        self._hear(self.writer.submit(Submit(what=what), To(token=token), self.now))
-        self._rest()
-        answer = self.answers.pop(token)
-        assert isinstance(answer, Done), answer
-        return answer.value
+        super().__init__(path, disk)
+        self.rest()
 
     def run(self, ordinal: int) -> RunId:
         """The run with this ordinal, queued or not."""
-        lines: tuple[RunLine, ...] = self.ask(ReadRuns())
+        lines: tuple[RunLine, ...] = self.done(ReadRuns())
         return next(line.run for line in lines if run_ordinal(line.run) == ordinal)
-
-    def _hear(self, effects: Iterable[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Reply():
-                    self.answers[effect.token] = effect.value
-                case Again():
-                    self.mailbox.append(effect)
-                case _:
-                    pass
-
-    def _rest(self) -> None:
-        while self.mailbox:
-            match type(self.mailbox.popleft().message).__name__:
-                case "Flush":
-                    self._hear(self.writer.flush(self.now))
-                case "FoldAway":
-                    self._hear(self.writer.fold_away(self.now))
-                case "Settle":  # for ``idle`` it would be the time to try a seal again, without end on a full disk
-                    self._hear(self.writer.settle())
-                case _:
-                    self._hear(self.writer.idle(self.now))
 
 
 Act = Callable[[Host], Operation]
@@ -169,7 +120,7 @@ def test_parents_and_children_are_whole_after_death_at_any_point(tmp_path: Path,
     host = Host(whole, counting)
     after = [told(whole)]
     for act in ACTS:
-        host.ask(act(host))
+        host.done(act(host))
         after.append(told(whole))
     host.writer.void("over")
     kinds = dict(after[-1])
@@ -181,7 +132,7 @@ def test_parents_and_children_are_whole_after_death_at_any_point(tmp_path: Path,
         with pytest.raises(Died):  # noqa: PT012 - it dies somewhere in here
             host = Host(path, DyingDisk(at, half=at % 2 == 0))
             for act in ACTS:
-                host.ask(act(host))
+                host.done(act(host))
                 done += 1
             list(host.writer.close(host.now))
             raise Died("it got to the end")
@@ -189,7 +140,7 @@ def test_parents_and_children_are_whole_after_death_at_any_point(tmp_path: Path,
         found = told(path)
         assert found in after[done : done + 2], f"at {at}, after {done} acts"
         for act in ACTS[after.index(found, done) :]:
-            host.ask(act(host))
+            host.done(act(host))
         assert told(path) == after[-1]
         list(host.writer.close(host.now))
         assert fsck(path) == ""

@@ -1,43 +1,32 @@
 """Hold, rejection and notices, killed at every point of the disk; buckets that the writer drops by itself."""
 
-import itertools
 import shutil
-from collections import deque
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from substrate import Reader, Settings, SigningKey, layout, message_ids, runlog, verify
+from substrate import Reader, layout, runlog, verify
 from substrate.disk import Disk
-from substrate.effects import Again, Effect, To
 from substrate.messages import (
     BeginGeneration,
     Claim,
-    Done,
     Enqueue,
     MailDelivered,
     Operation,
     Reject,
     RejectHeld,
     ReleaseHeld,
-    Submit,
     TakeUp,
 )
 from substrate.operations.buckets import BUCKET_AGE, watermark
 from substrate.readview import open_readonly
-from substrate.writer import Writer
-from waypost.acting import Reply
-from waypost.model.limits import Limits
 from waypost.model.times import Now
 from waypost.testing.clock import START
 from waypost.testing.desk import ADDRESS, STARTED, message
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import fsck
+from waypost.testing.writer_here import KEY, WriterHere
 
-KEY = SigningKey.generate()
-SETTINGS = Settings(deployment="expenses", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 DAY = 86_400.0
 OTHER = message("m1@x", text="other")
 ACTS: tuple[Operation, ...] = (
@@ -61,54 +50,11 @@ ACTS: tuple[Operation, ...] = (
 """A clash that is let in and then ends its reader three times, and one that is rejected at once."""
 
 
-class Host:
-    """A writer with its mailbox, in one thread."""
-
-    def __init__(self, path: Path, now: Now, disk: Disk | None = None) -> None:
-        self.now = now
-        self.writer = Writer.open(path, SETTINGS, key=KEY, disk=disk or Disk(), limits=Limits(), now=now)
-        self.mailbox: deque[Again] = deque()
-        self.answers: dict[int, Any] = {}
-        self.tokens = itertools.count(1)
-        self.hear(self.writer.sweep())
-
-    def hear(self, effects: Iterable[Effect]) -> None:
-        """Take down what comes of a turn."""
-        for effect in effects:
-            match effect:
-                case Reply():
-                    self.answers[effect.token] = effect.value
-                case Again():
-                    self.mailbox.append(effect)
-                case _:
-                    pass
-
-    def rest(self) -> None:
-        """Take up what it has told itself, until there is nothing more."""
-        while self.mailbox:
-            match type(self.mailbox.popleft().message).__name__:
-                case "Flush":
-                    self.hear(self.writer.flush(self.now))
-                case "FoldAway":
-                    self.hear(self.writer.fold_away(self.now))
-                case _:
-                    self.hear(self.writer.idle(self.now))
-
-    def ask(self, what: Operation) -> Any:
-        """One operation, durably."""
-        token = next(self.tokens)
-        self.hear(self.writer.submit(Submit(what=what), To(token=token), self.now))
-        self.rest()
-        answer = self.answers.pop(token)
-        assert isinstance(answer, Done), answer
-        return answer.value
-
-
-def consume(host: Host, name: str) -> None:
+def consume(host: WriterHere, name: str) -> None:
     """Accept a mail and be done with it."""
-    arrival = host.ask(Enqueue(message(name))).arrival
-    host.ask(Claim(arrival))
-    host.ask(Reject(arrival, "test"))
+    arrival = host.done(Enqueue(message(name))).arrival
+    host.done(Claim(arrival))
+    host.done(Reject(arrival, "test"))
 
 
 def places(path: Path) -> list[tuple[int, str]]:
@@ -135,10 +81,10 @@ def test_every_move_of_a_mail_on_hold_survives_death_at_any_point(tmp_path: Path
     """What was acknowledged is there, each mail in one place; what wasn't is there whole or not at all."""
     whole = tmp_path / "whole.git"
     counting = Disk()
-    host = Host(whole, Now(START, 0.0), counting)
+    host = WriterHere(whole, counting)
     after = [places(whole)]
     for act in ACTS:
-        host.ask(act)
+        host.done(act)
         after.append(places(whole))
     assert after[-1] == [(1, "consumed"), (2, "consumed"), (3, "consumed")]
     host.writer.void("over")
@@ -146,12 +92,12 @@ def test_every_move_of_a_mail_on_hold_survives_death_at_any_point(tmp_path: Path
         path = tmp_path / "r.git"
         done = 0
         with pytest.raises(Died):  # noqa: PT012 - it dies somewhere in here
-            host = Host(path, Now(START, 0.0), DyingDisk(at))
+            host = WriterHere(path, DyingDisk(at))
             for act in ACTS:
-                host.ask(act)
+                host.done(act)
                 done += 1
             raise Died("not before the end")
-        again = Host(path, Now(START, 0.0))
+        again = WriterHere(path)
         assert places(path) in after[done : done + 2], f"at point {at}, after {done}"
         assert len(dict(places(path))) == len(places(path))
         again.writer.void("over")
@@ -161,8 +107,8 @@ def test_every_move_of_a_mail_on_hold_survives_death_at_any_point(tmp_path: Path
 def aged(path: Path, days: int, more: int = 0) -> Now:
     """A mail a day, ``more`` on the first; the time after them."""
     now = Now(START, 0.0)
-    host = Host(path, now)
-    host.ask(BeginGeneration())
+    host = WriterHere(path, now=now)
+    host.done(BeginGeneration())
     for day in range(days):
         host.now = now = Now(START + day * BUCKET_AGE, day * DAY)
         consume(host, f"m{day}@x")
@@ -177,16 +123,16 @@ def test_old_buckets_go_by_themselves_a_days_at_a_start_and_a_days_in_24_hours(t
     path = tmp_path / "r.git"
     now = aged(path, 4)
     late = Now(now.wall + 100 * BUCKET_AGE, 0.0)
-    host = Host(path, late)
+    host = WriterHere(path, now=late)
     host.rest()
     assert watermark(open_readonly(path, KEY.public), ADDRESS).first == 1
-    host.ask(Enqueue(message("now@x")))
+    host.done(Enqueue(message("now@x")))
     assert watermark(open_readonly(path, KEY.public), ADDRESS).first == 1
     host.now = Now(late.wall + BUCKET_AGE, DAY)
-    host.ask(Enqueue(message("tomorrow@x")))
+    host.done(Enqueue(message("tomorrow@x")))
     assert watermark(open_readonly(path, KEY.public), ADDRESS).first == 2
-    assert host.ask(Enqueue(message("m0@x"))).outcome == "enqueued"
-    assert host.ask(Enqueue(message("m2@x"))).outcome == "already-present"
+    assert host.done(Enqueue(message("m0@x"))).outcome == "enqueued"
+    assert host.done(Enqueue(message("m2@x"))).outcome == "already-present"
     host.hear(host.writer.close(host.now))
     sound(path)
 
@@ -201,14 +147,14 @@ def test_a_bucket_is_dropped_whole_or_not_at_all_wherever_death_strikes(tmp_path
     counting = Disk()
     trial = tmp_path / "trial.git"
     shutil.copytree(made, trial)
-    host = Host(trial, late, counting)
+    host = WriterHere(trial, counting, now=late)
     host.rest()
     host.hear(host.writer.close(late))
     for at in range(1, counting.points + 1, stride):
         path = tmp_path / "r.git"
         shutil.copytree(made, path)
         with pytest.raises(Died):  # noqa: PT012 - it dies somewhere in here
-            host = Host(path, late, DyingDisk(at))
+            host = WriterHere(path, DyingDisk(at), now=late)
             host.rest()
             host.writer.seal(late)
             for effect in host.writer.close(late):
@@ -220,7 +166,7 @@ def test_a_bucket_is_dropped_whole_or_not_at_all_wherever_death_strikes(tmp_path
         there = [len(view.entries(layout.bucket_dir(ADDRESS, bucket))) for bucket in range(3)]
         assert there[1:] == [1, 1]
         assert first or there[0] == whole
-        again = Host(path, Now(now.wall, 0.0))  # the clock has been put right
+        again = WriterHere(path, now=Now(now.wall, 0.0))  # the clock has been put right
         again.rest()
         left = open_readonly(path, KEY.public).entries(layout.bucket_dir(ADDRESS, 0))
         assert len(left) == (0 if first else whole)

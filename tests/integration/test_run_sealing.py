@@ -2,7 +2,6 @@
 
 import itertools
 import shutil
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from substrate import Reader, Settings, SigningKey, SubstrateActor, layout, message_ids, runlog, verify
+from substrate import Reader, SubstrateActor, layout, runlog, verify
 from substrate.disk import Disk
-from substrate.effects import Again, Effect, To
+from substrate.effects import To
 from substrate.folder import Folder
 from substrate.messages import (
     Append,
@@ -34,79 +33,28 @@ from substrate.messages import (
 from substrate.operations import sealing
 from substrate.readview import open_readonly
 from substrate.store import Store
-from substrate.writer import Writer
-from waypost.acting import Reply
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId, message_key
 from waypost.model.limits import Limits
-from waypost.model.times import Now
 from waypost.shell import request
 from waypost.testing.clock import START, ManualClock
-from waypost.testing.desk import ADDRESS, BOSS, STARTED, call, message
+from waypost.testing.desk import BOSS, STARTED, call, message
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import fsck, git
+from waypost.testing.writer_here import KEY, SETTINGS, WriterHere
 
-KEY = SigningKey.generate()
 LIMITS = Limits(seal_bytes=64 * 1024)
-SETTINGS = Settings(deployment="expenses", address=ADDRESS, message_id=message_ids(b"k" * 32, ADDRESS))
 NULL = ev.Value(inline=msgspec.Raw(b"null"))
 CHILD = WorkflowProcess(Generation(1))
 VALUE = b'"' + b"v" * 70_000 + b'"'
 
 
-class Host:
-    """A writer with its mailbox, in one thread: what it tells itself is taken up when it is asked to."""
+class Host(WriterHere):
+    """A writer whose journals are small, and its runs."""
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
-        self.path = path
-        self.now = Now(START, 0.0)
-        self.writer = Writer.open(path, SETTINGS, key=KEY, disk=disk or Disk(), limits=LIMITS, now=self.now)
-        self.mailbox: deque[Effect] = deque(self.writer.sweep())
-        self.answers: dict[int, Any] = {}
-        self.tokens = itertools.count(1)
-
-    def hear(self, effects: Iterator[Effect]) -> None:
-        """Take down what comes of a turn."""
-        for effect in effects:
-            match effect:
-                case Reply():
-                    self.answers[effect.token] = effect.value
-                case Again():
-                    self.mailbox.append(effect)
-                case _:
-                    pass
-
-    def turn(self) -> str:
-        """One message to itself; its name."""
-        effect = self.mailbox.popleft()
-        assert isinstance(effect, Again)
-        name = type(effect.message).__name__
-        match name:
-            case "Flush":
-                self.hear(self.writer.flush(self.now))
-            case "FoldAway":
-                self.hear(self.writer.fold_away(self.now))
-            case "Settle":
-                self.hear(self.writer.settle())
-            case _:
-                self.hear(self.writer.idle(self.now))
-        return name
-
-    def rest(self) -> None:
-        """Until it has nothing more to tell itself."""
-        while self.mailbox:
-            self.turn()
-
-    def ask(self, what: Any) -> Any:
-        """One operation or question, until it is answered; nothing more is taken up than must be."""
-        token = next(self.tokens)
-        self.hear(self.writer.submit(Submit(what=what), To(token=token), self.now))
-        while token not in self.answers:
-            self.turn()
-        answer = self.answers.pop(token)
-        assert isinstance(answer, Done), answer
-        return answer.value
+        super().__init__(path, disk, limits=LIMITS)
 
     def start(self, name: str, answers: str | None = None) -> RunId:
         """A run."""
@@ -114,10 +62,6 @@ class Host:
         self.ask(Claim(arrival))
         run: RunId = self.ask(TakeUp(arrival=arrival, start=STARTED))
         return run
-
-    def close(self) -> None:
-        """A clean stop."""
-        self.hear(self.writer.close(self.now))
 
     def sealed(self) -> list[RunId]:
         """Which runs are sealed, by what a reader sees."""
