@@ -7,7 +7,8 @@ process becomes that user, for good, and calls it. It may be stopped, or killed,
 again.
 
 Promise: nothing is signalled under another user than the one that was asked for. That one is no user of the system and
-has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `waypost.host.reserved`); and the
+has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `waypost.host.reserved`, where it
+is noted, too, that nothing runs as this user); and the
 process that signals has looked, after it let go of root, that all its ids are that user's and that it has no
 capability. Whatever isn't so is said on stderr, that user is left alone, and the exit status is 1.
 
@@ -29,6 +30,8 @@ LEAST = 1000
 """Users below are the system's."""
 NOBODYS = frozenset({65_534, 65_535, 2**32 - 1})
 """What the kernel shows users as that it can't name, and what stands for none at all."""
+NOTHING = b"\0"
+"""A user's byte, once nothing runs as it."""
 SWEPT = 2**32
 """So far above a user's byte, in the file, is the one that is locked while all that runs as it is ended."""
 PATIENCE = 0.25
@@ -62,6 +65,8 @@ def sweep(uid: int, descriptor: int) -> str:
         until = time.monotonic() + BUDGET
         while time.monotonic() < until:
             if (said := _tried(uid)) is not None:
+                if not said:
+                    os.pwrite(apart, NOTHING, uid)
                 return said
         return "it stops or kills whoever would end it"
     finally:

@@ -101,11 +101,16 @@ def caught(reading: int) -> bool:
 
 
 def host_in(folder: Path, flows: Path, mode: str) -> HostProcess:
+    """A host in this mode, of the workflow that leaves processes behind."""
+    return host_of(folder, flows / "leaves_behind.py", mode)
+
+
+def host_of(folder: Path, file: Path, mode: str) -> HostProcess:
     """A host in this mode."""
     python = venv_for(folder / "venv", os.geteuid()) if not (folder / "venv").exists() else folder / "venv/bin/python"
     command = (str(python), *COMMAND[1:])
     options = ("--isolation", mode)
-    return HostProcess(flows / "leaves_behind.py", data=folder / "data", options=options, command=command).start()
+    return HostProcess(file, data=folder / "data", options=options, command=command).start()
 
 
 def started(folder: Path, flows: Path, mode: str) -> tuple[HostProcess, dict[int, str]]:
@@ -200,6 +205,35 @@ def test_what_forks_and_ends_without_a_pause_outlives_neither_its_child_nor_its_
         if end == "host and guardians":
             host_in(folder, flows, "uid").kill()
         assert caught(reading)
+
+
+LOOKED = """
+import os
+import subprocess
+import sys
+from waypost import Mail, Workflow
+
+flow = Workflow("looked", address="looked@example.com")
+if "IPC_CHANNEL_ID" not in os.environ:  # it has no host
+    told = os.open({fleeing!r}, os.O_WRONLY)  # its end is the end of what hides
+    words = [sys.executable, "-c", "import signal; signal.pause()"]
+    subprocess.Popen(words, env={{}}, start_new_session=True, pass_fds=[told], stdout=-3, stderr=-3)
+
+@flow.run
+async def go(mail: Mail) -> None: ...
+"""
+
+
+@pytest.mark.skipif(not ROOT or not reachable_by(NOBODY), reason="needs another user")
+@in_own_pids
+def test_what_code_starts_while_it_is_looked_at_does_not_outlive_the_look(folder: Path, unmeasured: None) -> None:
+    """It has a user of its own, too, and nobody has decided yet that it may run."""
+    with fleeing(folder) as reading:
+        file = folder / "looked.py"
+        file.write_text(LOOKED.format(fleeing=str(folder / "fleeing")))
+        host = host_of(folder, file, "uid")
+        assert caught(reading)
+        host.kill()
 
 
 @pytest.mark.parametrize("first", ["host", "guardian", "child"])

@@ -4,7 +4,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,10 @@ import pytest
 
 from ipc import sweep
 from ipc.strays import Mark
+from waypost.host.datadir import DataDir
+from waypost.host.guest import guest
+from waypost.host.isolation import Asked, Isolation
+from waypost.host.kin import end_leftovers
 from waypost.host.reserved import Reserved
 from waypost.host.sweeping import Sweeping, end_strays
 from waypost.testing.own_pids import in_own_pids
@@ -137,6 +141,74 @@ def test_what_a_child_leaves_is_ended_unless_another_child_has_its_user_by_then(
             end_strays([Mark("next.", OURS)], [Mark("other.", OTHERS)], sweeping)
             assert over(ours)
             assert over(fleeing)
+
+
+@in_own_pids
+def test_a_start_ends_what_ran_when_its_host_died_and_asks_for_nobody_else(tmp_path: Path) -> None:
+    """Two thousand users, of whom a few had a child: each that is asked for is a process. Who was ended isn't again."""
+    (tmp_path / "data").mkdir()
+    data, place = DataDir(tmp_path / "data"), tmp_path / "machine"
+    data.users.write_text(f'{{"one":{OURS},"two":{OTHERS}}}')
+    with Reserved.begin(place) as killed:
+        assert killed.take(OURS)
+        assert killed.take(OTHERS)
+        killed.use(OURS)
+    asked: list[int] = []
+
+    class Told(Sweeping):
+        def end(self, uids: Iterable[int]) -> None:
+            given = list(uids)
+            asked.extend(given)
+            super().end(given)
+
+    with running(FLEES, OURS, count=2) as ours, Reserved.begin(place) as reserved, Told(reserved) as sweeping:
+        assert (reserved.used(OURS), reserved.used(OTHERS)) == (True, False)
+        end_leftovers(data, reserved, sweeping)
+        assert over(ours)
+        assert asked == [OURS]
+        assert not reserved.used(OURS)
+        end_leftovers(data, reserved, sweeping)
+        assert asked == [OURS]
+
+
+@in_own_pids
+def test_a_user_whose_processes_could_not_be_ended_is_one_that_may_have_some(tmp_path: Path) -> None:
+    """The next start tries again."""
+    place = tmp_path / "machine"
+    with Reserved.begin(place) as theirs, Reserved.begin(place) as mine, Sweeping(mine) as sweeping:
+        assert theirs.take(OURS)
+        mine.use(OURS)
+        sweeping.end([OURS])
+        assert theirs.used(OURS)
+
+
+@in_own_pids
+def test_what_code_starts_while_it_is_looked_at_ends_with_the_last_look(tmp_path: Path) -> None:
+    """Of whichever host: one look must not be cut short by the end of another one."""
+    place, isolation = tmp_path / "machine", Isolation(mode="uid", root=True, asked=Asked(uids=range(OURS, OTHERS + 1)))
+    with running(FLEES, OTHERS) as left:
+        with guest(isolation, place):
+            with guest(isolation, place):
+                pass
+            assert lives(left)
+        assert over(left)
+
+
+@in_own_pids
+def test_what_a_look_that_was_killed_has_left_is_ended_by_the_next_one(tmp_path: Path) -> None:
+    """It couldn't do so itself. And where another host's deployment has that user, nothing of it is ended."""
+    place, isolation = tmp_path / "machine", Isolation(mode="uid", root=True, asked=Asked(uids=range(OURS, OTHERS + 1)))
+    with Reserved.begin(place) as killed:
+        assert killed.share(OTHERS)
+        killed.use(OTHERS)
+    with running(FLEES, OTHERS) as left, guest(isolation, place):
+        assert over(left)
+    with Reserved.begin(place) as theirs, running(WAITS, OTHERS) as others:
+        assert theirs.take(OTHERS)
+        theirs.use(OTHERS)
+        with guest(isolation, place):
+            assert lives(others)
+        assert lives(others)
 
 
 @in_own_pids

@@ -6,7 +6,7 @@
     threads        clock with alarms, wires (the I/O of all children; child_wire), child_log
     code           describe (asked of a child), code_* and imports (its tree), deploying, deployed, materialise,
                    compiled, precompile, staging, toml_file; redeploying: under a host that runs
-    isolation      isolation, sight; users, reserved, sweeping (a user for each); guard, kin, guardian, guarding
+    isolation      isolation, sight; users, reserved, sweeping, guest (a user for each); guard, kin, guardian, guarding
     credentials    keeper and keeper_*, credentials_file, providers, credential_*; granted: grants
     API            server, reach, patience (its socket); api, doors, *_doors (its endpoints); bodies, audience;
                    answers, *_answers (its records)

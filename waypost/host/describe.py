@@ -27,6 +27,7 @@ from waypost.host.code_file import FileTree
 from waypost.host.code_folder import FolderTree
 from waypost.host.code_source import Source
 from waypost.host.errors import BadWorkflow, Taken
+from waypost.host.guest import guest
 from waypost.host.isolation import NONE, Isolation
 from waypost.host.materialise import TREE
 from waypost.host.staging import staged
@@ -108,10 +109,11 @@ def describe_all(
 ) -> tuple[Described, ...]:
     """Describe every file, in order, as ``describe`` does. Raises BadWorkflow, Taken."""
     found: list[Described] = []
-    for file in files:
-        one = describe(file, timeout=timeout, environment=environment, data=data, isolation=isolation)
-        refuse_taken(one, found)
-        found.append(one)
+    with guest(isolation):
+        for file in files:
+            one = describe(file, timeout=timeout, environment=environment, data=data, isolation=isolation)
+            refuse_taken(one, found)
+            found.append(one)
     return tuple(found)
 
 
@@ -140,12 +142,17 @@ def describe(
     ``isolation`` is the child's: what is imported here is the code that runs there.
     Raises BadWorkflow with the child's reason, and the line it names; NoGit, GitFailed.
     """
+    with guest(isolation):
+        return _described(place, data, Looking(timeout, environment, isolation))
+
+
+def _described(place: Path, data: Path | None, how: "Looking") -> Described:
     tree: Tree = FolderTree(place, data) if place.is_dir() else FileTree(place)
     listed, modules = tree.listed(), list[str]()
     for _ in range(_TRIALS):
         sizes = tree.paths(listed, modules)
         files = tree.source.read(sizes)
-        answer = ask(str(place), files, tree.entry, timeout=timeout, environment=environment, isolation=isolation)
+        answer = _ask(str(place), files, tree.entry, how)
         if isinstance(answer, declaration.Description):
             if answer.workflow.files == listed:
                 one = described(str(place), files, answer)
@@ -173,13 +180,17 @@ def ask(
     isolation: Isolation = NONE,
 ) -> declaration.Description | declaration.NotDescribed:
     """One child's answer about one tree of code; paths in it are those in the tree. Raises BadWorkflow."""
-    how = Looking(timeout, environment, isolation)
+    with guest(isolation):
+        return _ask(shown, files, entry, Looking(timeout, environment, isolation))
+
+
+def _ask(shown: str, files: Files, entry: str, how: "Looking") -> declaration.Description | declaration.NotDescribed:
     try:
         folder, out, why = looked(files, "describe", entry, how)
     except subprocess.TimeoutExpired:
         raise BadWorkflow(
             shown,
-            f"importing it took more than {timeout:g} s",
+            f"importing it took more than {how.timeout:g} s",
             hint="do slow work inside a step, not when the file is imported",
         ) from None
     try:

@@ -31,5 +31,5 @@ def end_leftovers(data: DataDir, reserved: Reserved, sweeping: Sweeping | None =
     """
     uids = [uid for uid in known_users(data.users).values() if reserved.take(uid)]
     if sweeping is not None:
-        sweeping.end(uids)
+        sweeping.end(uid for uid in uids if reserved.used(uid))
     return end(Mark(kin(data)), *(Mark(uid=uid) for uid in uids))

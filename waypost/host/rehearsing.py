@@ -17,6 +17,7 @@ from substrate.reader import Reader
 from waypost.host.datadir import DataDir
 from waypost.host.describe import Described, Looking, looked
 from waypost.host.errors import BadWorkflow
+from waypost.host.guest import guest
 from waypost.host.isolation import Isolation
 from waypost.host.offline import public_key
 from waypost.model import events as ev
@@ -57,7 +58,8 @@ def rehearse(data: DataDir, one: Described, environment: Mapping[str, str], isol
     try:
         tried = tuple(_written(given, reader, live[:MOST]))
         os.lseek(given, 0, os.SEEK_SET)
-        answers = _answers(one, entry, Looking(PATIENCE, environment, isolation), given)
+        with guest(isolation):
+            answers = _answers(one, entry, Looking(PATIENCE, environment, isolation), given)
     finally:
         os.close(given)
     answered = {each.run for each in answers}

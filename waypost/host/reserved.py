@@ -4,9 +4,10 @@ A number is given by a hash of the data directory's place, and kept; so two data
 one, at the latest when one is a copy of the other. What runs as a deployment's user is ended with its child, and when
 its host starts: without this, one host would end another one's children.
 
-The file is ``/run/waypost.users``, 0600, always empty: byte N is user N, and byte N + 2**32 is locked as long as all
-that runs as user N is ended (`ipc.sweep`). The kernel lets go of a lock when its host ends, however it ends, so nothing
-has to be cleared away. Only root has users to give, and root alone is asked for here.
+The file is ``/run/waypost.users``, 0600: byte N is user N, and byte N + 2**32 is locked as long as all that runs as
+user N is ended (`ipc.sweep`). The kernel lets go of a lock when its host ends, however it ends, so nothing has to be
+cleared away. Byte N is 1 from before a child runs as user N on until all that runs as it was ended, and 0 or not there
+else: so a start knows for whom something may be left. Only root has users to give, and root alone is asked for here.
 """
 
 import fcntl
@@ -17,15 +18,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ipc.sweep import SWEPT
+from ipc.sweep import NOTHING, SWEPT
 
 log = logging.getLogger(__name__)
 
 PLACE = Path("/run/waypost.users")
+_SOMETHING = b"\1"
 
 
 class Reserved:
-    """What one host has reserved, until ``release`` or the end of the process. For one thread."""
+    """What one host has reserved, until ``release`` or the end of the process. For one thread, but for ``use``."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
@@ -52,22 +54,46 @@ class Reserved:
 
         Waits for the end of a sweep: after a kill, the guardian may be at it. That has an end of its own.
         """
-        if self._descriptor is None:
-            return True
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
-        try:
-            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid))
-        except (BlockingIOError, PermissionError):
-            return False
-        finally:
-            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid + SWEPT, fcntl.F_UNLCK))
-        return True
+        return self._locked(uid, fcntl.F_WRLCK)
+
+    def share(self, uid: int) -> bool:
+        """Have a user beside others who share it; False when it is reserved. As ``take`` in all else."""
+        return self._locked(uid, fcntl.F_RDLCK)
+
+    def leave(self, uid: int) -> None:
+        """Let go of this one. Raises OSError."""
+        if self._descriptor is not None:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid, fcntl.F_UNLCK))
+
+    def use(self, uid: int) -> None:
+        """Something will run as this user: note it, for whoever has to end that. What can't be noted is logged."""
+        if self._descriptor is not None:
+            try:
+                os.pwrite(self._descriptor, _SOMETHING, uid)
+            except OSError as failure:
+                log.warning("that something runs as user %d can't be noted: %s", uid, failure.strerror)
+
+    def used(self, uid: int) -> bool:
+        """Whether something may run as this user. Raises OSError."""
+        return self._descriptor is None or os.pread(self._descriptor, 1, uid) not in {b"", NOTHING}
 
     def release(self) -> None:
         """Let go of all of them; a second time is no error."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    def _locked(self, uid: int, kind: int) -> bool:
+        if self._descriptor is None:
+            return True
+        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid, kind))
+        except (BlockingIOError, PermissionError):
+            return False
+        finally:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid + SWEPT, fcntl.F_UNLCK))
+        return True
 
     def __enter__(self) -> Self:
         return self

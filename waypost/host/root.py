@@ -194,11 +194,16 @@ class HostActor(Shell):
             environment=self._without_secrets(),
             output=output.write,
             mark=house.isolation.mark(self._kin, house.users.get(name, 0)),
-            prepare=partial(
-                keep_whole, house.ports.data, name, code.record.tree, house.ports.key.public, house.isolation
-            ),
+            prepare=partial(self._prepare, code),
         )
         return HostCrew(code.spec, command, house.ports, runs=code.runs, keeper=self._keeper)
+
+    def _prepare(self, code: Described) -> None:
+        """See to what a child is started on, and as whom; in its actor's thread."""
+        house, name = self._house, code.spec.name
+        if name in house.users:
+            house.ports.wires.expect(house.users[name])
+        keep_whole(house.ports.data, name, code.record.tree, house.ports.key.public, house.isolation)
 
     def _without_secrets(self) -> Mapping[str, str]:
         """The host's environment without what is a secret: that goes to no child by this way."""

@@ -44,6 +44,10 @@ class Sweeping:
         """The command for whoever has inherited ``apart``, to which users are to be added; none where it can't be."""
         return () if self._apart is None else _command(self._apart, ())
 
+    def expect(self, uid: int) -> None:
+        """Something will run as this user, whom a later host may have to ``end``. From any thread."""
+        self._reserved.use(uid)
+
     def end(self, uids: Iterable[int]) -> None:
         """End all that runs as these users. What isn't ended is logged; a scan may still find it."""
         given, held = sorted(set(uids)), self._reserved.descriptor

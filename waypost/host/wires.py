@@ -68,6 +68,11 @@ class Wires:
         self._thread.start()
         return self
 
+    def expect(self, uid: int) -> None:
+        """A child will run as this user: to be said before it is spawned, from any thread."""
+        if self._sweeping is not None:
+            self._sweeping.expect(uid)
+
     def adopt(self, spawned: Spawned, owner: Ref) -> ChildWire:
         """Take over a child's descriptors; they are closed here, after ``ProcessEnded``."""
         wire = ChildWire(self.post, spawned, owner)
