@@ -12,13 +12,12 @@ from ipc.crowded import Crowd
 from waypost.host.deployment_why import sentence_of, threadless, told
 from waypost.host.explain import Situation, read
 from waypost.host.run_why import why
-from waypost.model import events as ev
-from waypost.model.ids import Generation, run_id
+from waypost.model.ids import run_id
 from waypost.model.why import Sentence
 from waypost.testing.background import Background
+from waypost.testing.samples import BEGAN, log_of
 from waypost.testing.sayings import check
 
-HASH = "0" * 64
 CALM = Sentence(waits_for="mail, timers and answers", then="a run begins")
 HERE = Situation(name="expenses", address="e@x", hosted=True, state="running", why=CALM)
 
@@ -128,18 +127,7 @@ def test_why_names_the_limit_and_what_raises_it(crowd: Crowd) -> None:
 
 def test_why_of_a_run_between_two_steps_says_that_it_waits_for_a_thread() -> None:
     """It was said to be with its code, whose process might be stuck; a fresh process wouldn't help."""
-    started = ev.RunStarted(
-        mail=ev.Mailed(arrival=12, id="<a@b>", sha256=HASH, sender="ann@example.com"),
-        definition=HASH,
-        code=HASH,
-        python="3.11.7",
-        waypost="0.1.0",
-        generation=Generation(1),
-        grants=HASH,
-        origin=HASH,
-    )
-    _, raw = ev.stored(started, seq=1, at="2026-01-02T03:04:05.678Z", prev=HASH)
-    run = read(run_id(3, b"12345678"), [raw])
+    run = read(run_id(3, b"12345678"), log_of(BEGAN))
     assert why(run, HERE).command == "waypost recycle expenses --reason stuck"
     answer = why(run, replace(HERE, crowd=Crowd("user", 64, 64)))
     assert answer.waits_for.startswith("a thread for its code to run in: 64 of 64")

@@ -15,10 +15,10 @@ from waypost.host.narrate import Narrator, printable
 from waypost.host.run_why import shown, why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, run_id
+from waypost.testing.samples import BEGAN, HASH
 from waypost.testing.sayings import check_reason
 
 RUN = run_id(3, b"12345678")
-HASH = "0" * 64
 HERE = Situation(name="expenses", address="expenses@example.com", hosted=True, state="running", isolation="none")
 GONE = Situation(name="expenses", address="expenses@example.com", hosted=False)
 FIRST, SECOND, THIRD = CallId("r1#1"), CallId("r1#2"), CallId("r1#3")
@@ -28,16 +28,7 @@ def value(json: str) -> ev.Value:
     return ev.Value(inline=msgspec.Raw(json.encode()))
 
 
-STARTED = ev.RunStarted(
-    mail=ev.Mailed(arrival=12, id="<a@b>", sha256=HASH, sender="ann@example.com"),
-    definition=HASH,
-    code=HASH,
-    python="3.11.7",
-    waypost="0.1.0",
-    generation=Generation(1),
-    grants=HASH,
-    origin=HASH,
-)
+STARTED = BEGAN
 STEP = ev.StepStarted(call=FIRST, step="read_claim", arguments=HASH)
 DONE = ev.StepCompleted(call=FIRST, output=value('{"amount":"420.00","purpose":"Caf\\u00e9"}'))
 ASKED = ev.MailQueued(call=SECOND, message_id="<r@w>", to=("boss@example.com",), ordinal=7, sha256=HASH)

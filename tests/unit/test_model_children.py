@@ -8,27 +8,17 @@ import pytest
 from waypost.model import events as ev
 from waypost.model.child_mail import Spawner, child_id, child_mail, input_line, input_of, spawner
 from waypost.model.errors import Invalid
-from waypost.model.ids import CallId, Generation, RunId
+from waypost.model.ids import CallId, RunId
 from waypost.model.mail import scan
-from waypost.model.run import Absent, Driven, Ended, Illegal, Parked, Paused, Run, evolve, ledger
+from waypost.model.run import Driven, Ended, Illegal, Parked, Paused, Run, evolve, ledger
 from waypost.model.waiting import waiting_on
 from waypost.testing.desk import ADDRESS
+from waypost.testing.samples import BEGAN, HASH, NULL, folded
 
 RUN, CHILD, OTHER = (RunId(f"run_{n}_00000000000000aa") for n in (7, 8, 9))
-HASH = "0" * 64
 A, B = CallId("r1#1"), CallId("r1#2")
-NULL = ev.Value(inline=msgspec.Raw(b"null"))
 BOOM = ev.Fault(type="ValueError", message="boom")
-STARTED = ev.RunStarted(
-    mail=ev.Mailed(arrival=1, id="<1@x>", sha256=HASH),
-    definition=HASH,
-    code=HASH,
-    python="3.11",
-    waypost="0.1",
-    generation=Generation(1),
-    grants=HASH,
-    origin=HASH,
-)
+STARTED = BEGAN
 SPAWNED = ev.ChildSpawned(call=A, child=CHILD, workflow="pay", arguments=HASH, seen=1)
 SECOND = ev.ChildSpawned(call=B, child=OTHER, workflow="pay", arguments=HASH, seen=1)
 UNSEEN = ev.ChildSpawned(call=B, child=OTHER, workflow="pay", arguments=HASH, seen=0)
@@ -41,10 +31,7 @@ CANCEL = ev.CancelRequested(origin="parent", reason="enough")
 
 
 def fold(events: Sequence[ev.AnyEvent]) -> Run:
-    run: Run = Absent()
-    for seq, event in enumerate(events, start=1):
-        run = evolve(run, ev.stored(event, seq=seq, at="now", prev=HASH)[0], run_id=RUN)
-    return run
+    return folded(RUN, events)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ import pytest
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.ledger import REMEMBERED
-from waypost.model.run import Absent, Driven, Ended, Illegal, Parked, Paused, Run, evolve, ledger
+from waypost.model.run import Driven, Ended, Illegal, Parked, Paused, Run, evolve, ledger
+from waypost.testing.samples import BEGAN, HASH, NULL, folded
 
 RUN = RunId("run_7_00000000000000aa")
-HASH = "0" * 64
 A, B = CallId("r1#1"), CallId("r1#2")
-NULL = ev.Value(inline=msgspec.Raw(b"null"))
 BOOM = ev.Fault(type="ValueError", message="boom")
 
 
@@ -21,16 +20,7 @@ def mailed(arrival: int = 1, hashed: str = HASH) -> ev.Mailed:
     return ev.Mailed(arrival=arrival, id=f"<{arrival}@x>", sha256=hashed)
 
 
-STARTED = ev.RunStarted(
-    mail=mailed(),
-    definition=HASH,
-    code=HASH,
-    python="3.11",
-    waypost="0.1",
-    generation=Generation(1),
-    grants=HASH,
-    origin=HASH,
-)
+STARTED = msgspec.structs.replace(BEGAN, mail=mailed())
 STEP = ev.StepStarted(call=A, step="extract", arguments=HASH)
 DONE = ev.StepCompleted(call=A, output=NULL)
 FAILED = ev.StepFailed(call=A, error=BOOM, final=True)
@@ -59,10 +49,7 @@ PAUSED = ev.RunPaused(code="code-changed", detail="a is b now")
 
 
 def fold(events: Sequence[ev.AnyEvent]) -> Run:
-    run: Run = Absent()
-    for seq, event in enumerate(events, start=1):
-        run = evolve(run, ev.stored(event, seq=seq, at="now", prev=HASH)[0], run_id=RUN)
-    return run
+    return folded(RUN, events)
 
 
 @pytest.mark.parametrize(

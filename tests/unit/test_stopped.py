@@ -13,13 +13,13 @@ from waypost.host.deployment_why import told
 from waypost.host.explain import Situation, read
 from waypost.host.run_why import why
 from waypost.model import events as ev
-from waypost.model.ids import CallId, Generation, run_id
+from waypost.model.ids import CallId, run_id
 from waypost.model.why import Sentence, beside
 from waypost.testing.background import Background
 from waypost.testing.patience import eventually
+from waypost.testing.samples import BEGAN, HASH, log_of
 from waypost.testing.sayings import check_reason
 
-HASH = "0" * 64
 RUN = run_id(3, b"12345678")
 HERE = Situation(
     name="expenses",
@@ -75,22 +75,8 @@ def test_the_kernel_says_it_of_a_real_one() -> None:
 def test_why_names_the_processes_and_the_command(state: str) -> None:
     """Of the deployment and of its runs, before anything else; and it is one that needs somebody."""
     frozen = replace(HERE, state=state, stopped=(7, 9))
-    started = ev.RunStarted(
-        mail=ev.Mailed(arrival=12, id="<a@b>", sha256=HASH, sender="ann@example.com"),
-        definition=HASH,
-        code=HASH,
-        python="3.11.7",
-        waypost="0.1.0",
-        generation=Generation(1),
-        grants=HASH,
-        origin=HASH,
-    )
-    step, prev, raws = ev.StepStarted(call=CallId("r1#1"), step="read_claim", arguments=HASH), HASH, list[bytes]()
-    for seq, event in enumerate((started, step), start=1):
-        _, raw = ev.stored(event, seq=seq, at="2026-01-02T03:04:05.678Z", prev=prev)
-        prev = ev.digest(raw)
-        raws.append(raw)
-    of_the_run, of_the_deployment = why(read(RUN, raws), frozen), told(frozen)
+    run = read(RUN, log_of(BEGAN, ev.StepStarted(call=CallId("r1#1"), step="read_claim", arguments=HASH)))
+    of_the_run, of_the_deployment = why(run, frozen), told(frozen)
     for answer in (of_the_run, of_the_deployment):
         assert answer.command == "kill -CONT 7 9"
         assert answer.needed
@@ -98,5 +84,5 @@ def test_why_names_the_processes_and_the_command(state: str) -> None:
     for each in of_the_run.waiting:
         check_reason(each)
         assert "at work" not in each.waits_for
-    assert "at work" in why(read(RUN, raws), HERE).waits_for
+    assert "at work" in why(run, HERE).waits_for
     assert beside("kill -CONT 7 9", "--data", "/srv/x") == "kill -CONT 7 9", "it takes no option of ours"
