@@ -65,7 +65,8 @@ def test_what_is_on_hold_and_who_was_told_survive_a_host_that_is_killed(tmp_path
     assert "counting/2" in held
     with HostProcess(counting, data=data) as host:
         assert verb("queue", "hold", data=data).out == held
-        assert "already there (hold)" in verb("send", ADDRESS, data=data, stdin=mail("second")).out
+        again = verb("send", ADDRESS, data=data, stdin=mail("second"))
+        assert ("already there, on hold" in again.out, "`waypost queue hold`" in again.err) == (True, True)
         assert verb("queue", "reject", "2", data=data).status == 0
         host.kill()
     rejected = verb("queue", "rejected", data=data).out

@@ -72,7 +72,7 @@ def test_a_first_start_makes_everything_private(tmp_path: Path) -> None:
     assert not [p for p in data.path.rglob(".*") if p.name != ".gitignore"]
 
 
-def test_a_start_removes_the_copies_of_keys_that_a_kill_has_left(tmp_path: Path) -> None:
+def test_a_start_removes_what_a_kill_has_left_half_made(tmp_path: Path) -> None:
     """An old key that is said to be destroyed must not lie beside the new one; other files are their owner's."""
     data = made(tmp_path / "data")
     kept = ["host.ed25519", "host.ed25519.next", "host.ed25519.pub", "mail.key", "mail.key.old", "host.ed25519.bak.new"]
@@ -85,8 +85,11 @@ def test_a_start_removes_the_copies_of_keys_that_a_kill_has_left(tmp_path: Path)
     ]
     for name in kept + gone:
         (data.keys / name).write_bytes(b"key")
+    for name in (".probe.7.cf83ce63", "..gitignore.7.cf83ce63", ".format.json.7.cf83ce63"):
+        (data.path / name).write_bytes(b"")
     lay_out(data)
     assert sorted(file.name for file in data.keys.iterdir()) == sorted(kept)
+    assert [file.name for file in data.path.glob(".*")] == [".gitignore"]
 
 
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:

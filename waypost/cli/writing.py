@@ -35,6 +35,10 @@ def send(address: str, data: str | None) -> Exit:
         out(f"accepted as mail {taken.arrival} and put on hold: another mail has its Message-ID")
         err("`waypost queue hold` lists it, `waypost queue release` lets it in")
         return Exit.OK
+    if taken.place == "hold":
+        out(f"accepted as mail {taken.arrival}, already there, on hold")
+        err("`waypost queue hold` says why, `waypost queue release` lets it in")
+        return Exit.OK
     already = "" if taken.outcome == "enqueued" else f", already there ({taken.place})"
     out(f"accepted as mail {taken.arrival} for {taken.run}{already}")
     if taken.place == "consumed":

@@ -16,7 +16,7 @@ from substrate.keys import SigningKey
 from substrate.opening import inspect
 from substrate.rollback import Accepted, accept
 from substrate.rotation import rotate
-from waypost.host.datadir import DataDir, clear_keys
+from waypost.host.datadir import DataDir, clear
 from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.lock import HostLock
 from waypost.host.signing import key_of
@@ -52,7 +52,7 @@ def rotate_key(data: DataDir, disk: Disk | None = None) -> SigningKey:
     """
     writer = disk or Disk()
     with alone(data):
-        clear_keys(data)
+        clear(data)
         old = key_of(data)
         if not data.next_key.exists():
             for name in data.deployments():

@@ -31,8 +31,10 @@ _log = logging.getLogger(__name__)
 FORMAT = 1
 NAME = ".waypost"
 _MAIL_KEY = 32
-_HALF_MADE = re.compile(r"(\.(mail\.key|host\.ed25519)\.\d+\.[0-9a-f]{8}|host\.ed25519[.a-z]*\.[0-9a-f]{16}\.new)\Z")
-"""Names under which a key is written before it gets its own."""
+_HALF_MADE = re.compile(
+    r"(\.(mail\.key|host\.ed25519|\.gitignore|format\.json|probe)\.\d+\.[0-9a-f]{8}|host\.ed25519[.a-z]*\.[0-9a-f]{16}\.new)\Z"
+)
+"""Names under which a file of ours is written before it gets its own."""
 _PROBE = 64 * 1024
 """Bytes that a start writes and removes again: a full disk is found before a mail is."""
 
@@ -216,7 +218,7 @@ def refuse_unfinished(data: DataDir) -> None:
 def lay_out(data: DataDir) -> None:
     """Make what is missing, and clear away what a killed verb left; under the lock only. Raises NotWritable."""
     shutil.rmtree(data.restoring, ignore_errors=True)
-    clear_keys(data)
+    clear(data)
     try:
         maildir = (data.out / "tmp", data.out / "new", data.out / "cur")
         for folder in (data.keys, data.repos, data.logs, data.path / "spool", data.out, *maildir):
@@ -229,17 +231,18 @@ def lay_out(data: DataDir) -> None:
         raise NotWritable(str(data.path), failure) from failure
 
 
-def clear_keys(data: DataDir) -> None:
-    """Remove the copies of keys that were being made when a process was killed; under the lock only.
+def clear(data: DataDir) -> None:
+    """Remove what was being made when a process was killed, copies of keys above all; under the lock only.
 
     Raises NotWritable.
     """
     try:
-        for file in data.keys.iterdir() if data.keys.is_dir() else ():
-            if _HALF_MADE.match(file.name):
-                file.unlink()
+        for folder in (data.path, data.keys):
+            for file in folder.iterdir() if folder.is_dir() else ():
+                if _HALF_MADE.match(file.name):
+                    file.unlink(missing_ok=True)
     except OSError as failure:
-        raise NotWritable(str(data.keys), failure) from failure
+        raise NotWritable(str(data.path), failure) from failure
 
 
 def mail_key(data: DataDir) -> bytes:
@@ -284,4 +287,4 @@ def _refuse_unsafe(path: Path, mountinfo: str | None) -> None:
 def _probe(path: Path) -> None:
     probe = path / f".probe.{os.getpid()}.{secrets.token_hex(4)}"
     write_synced(probe, b"\0" * _PROBE)
-    probe.unlink()
+    probe.unlink(missing_ok=True)  # a host that starts at this moment clears it away
