@@ -71,6 +71,8 @@ class Ticks:
     looking: int | None = None
     """Correlation of the question for them."""
     schedules: Mapping[str, Resting | Asking] = field(default_factory=dict)
+    ahead: Mapping[str, int] = field(default_factory=dict)
+    """How far each had come of which it was said last that this lies in the future."""
     retry: int | None = None
     """Token of the wake-up before which nothing is asked: something couldn't be written, or read."""
     alarm: Alarm | None = None
@@ -166,7 +168,7 @@ def _later(state: Ticks, now: Now, *effects: Warn) -> Turn:
 
 def _rest(state: Ticks, plans: Iterable[Planned], now: Now) -> Turn:
     """These have come so far; see what is next."""
-    schedules, effects = dict(state.schedules), list[Any]()
+    schedules, ahead, effects = dict(state.schedules), dict(state.ahead), list[Any]()
     for plan in plans:
         schedule, reached = plan.schedule, plan.ticked.reached
         at: int | None = None
@@ -174,11 +176,12 @@ def _rest(state: Ticks, plans: Iterable[Planned], now: Now) -> Turn:
             at = next_after(schedule, reached)
         except Invalid as gone:  # NoZone
             effects.append(Warn(f"schedule {schedule.id} stands still: {gone.message}; {gone.hint}"))
-        if reached > now.wall:
+        if reached > now.wall and ahead.get(schedule.id) != reached:  # once, however many ticks wait meanwhile
+            ahead[schedule.id] = reached
             clock = f"the clock says {stamp(now.wall)}, so it was set back"
             effects.append(Warn(f"schedule {schedule.id} was dealt with up to {stamp(reached)}, and {clock}"))
         schedules[schedule.id] = Resting(plan, at)
-    following, more = _act(replace(state, schedules=schedules), now)
+    following, more = _act(replace(state, schedules=schedules, ahead=ahead), now)
     return following, (*effects, *more)
 
 

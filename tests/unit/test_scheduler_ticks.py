@@ -157,6 +157,18 @@ def test_a_clock_that_went_back_holds_a_schedule_for_one_interval_at_most():
     assert woken(bench, 10 * MINUTE).sent() == [10]
 
 
+def test_a_clock_that_went_back_is_told_once_while_ticks_wait():
+    """A hundred of them are a hundred answers: the log must not say the same of each."""
+    bench = ticking(schedule("0 * * * *", name="tick", catch_up=20, overlap="queue"))
+    woken(bench, 30 * HOUR)
+    woken(bench, 29 * HOUR + 30 * MINUTE)
+    found: list[int] = []
+    while more := finished(bench):
+        found += more
+    assert len(found) == 20
+    assert len([each for each in bench.warnings if "so it was set back" in each]) == 1
+
+
 def test_a_start_after_the_clock_went_back_is_the_same():
     """Whether somebody was there when it was set makes no difference."""
     bench = ticking(every(5))
