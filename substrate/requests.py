@@ -14,7 +14,14 @@ from substrate.generations import BeginGeneration, Interrupt, ResumeRuns
 from substrate.granting import ChangeGrants, ReadGrants
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
 from substrate.rest import ReadRest
-from substrate.service import DrainDeployment, HoldDeployment, LatchDeployment, ResetDeployment, ResumeDeployment
+from substrate.service import (
+    DrainDeployment,
+    HoldDeployment,
+    LatchDeployment,
+    NoteDrain,
+    ResetDeployment,
+    ResumeDeployment,
+)
 from substrate.steering import Answer, Cancel, Pause, ReadApprovals, ReadLive, Signal, Unpause
 from substrate.ticking import ReadSchedules, Tick
 from waypost.model.code import Deployed, Files
@@ -235,6 +242,7 @@ Operation: TypeAlias = (
     | ResumeDeployment
     | DrainDeployment
     | HoldDeployment
+    | NoteDrain
     | LatchDeployment
     | ResetDeployment
     | Deploy

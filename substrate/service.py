@@ -36,6 +36,16 @@ class DrainDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteDrain:
+    """So many milliseconds has the clock of a drain counted that waits until every run has ended. Value: None.
+
+    Less than was noted before changes nothing. Refused with code ``not-draining``.
+    """
+
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
 class HoldDeployment:
     """A deployment that was being drained rests: no child, nothing leaves, until it is resumed. Value: None.
 

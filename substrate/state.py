@@ -3,7 +3,7 @@
 Records and their one encoding: nothing is opened here. ``format.json`` changes only where an epoch begins (``epoch``);
 ``state/deployment.json`` holds what must go up by one and never back, generation and ordinals, whether the deployment
 is held and since when (``held_at``), whether it is latched: ``"latch":{"reason":"crash-looping","at":…,"detail":…}``,
-and whether it is being drained: ``"drain":{"to":"rest" or "end","at":…,"by":…}``. All are absent as a rule.
+and whether it is being drained: ``"drain":{"to":"rest" or "end","at":…,"by":…,"spent":…}``. All are absent as a rule.
 """
 
 from typing import Annotated, Literal
@@ -51,6 +51,8 @@ class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     at: Moment
     """Since when, in ISO 8601 UTC."""
     by: Annotated[str, msgspec.Meta(max_length=DETAIL)]
+    spent: Annotated[int, msgspec.Meta(ge=1)] | UnsetType = UNSET
+    """Milliseconds in which steps executed that it may cut short, as far as that was noted; for ``end`` only."""
 
 
 class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

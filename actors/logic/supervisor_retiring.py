@@ -2,11 +2,14 @@
 
 It asks the repository again and again who is left. Its clock counts only time in which steps execute that were declared
 with ``on_drain="cancel"``; while all that is left waits for people or timers, or does anything else, it stands still.
-At its limit the runs in such steps are asked to end, and no others. With another child it begins anew, as those steps
-do. Pure.
+At its limit the runs in such steps are asked to end, and no others. It goes on with another child, and under another
+host: whenever another ``PART`` of its limit is over, that is noted in the repository, so a host that is killed takes
+less than that along, and a drain makes no more commits than it has parts. Pure.
 """
 
 from dataclasses import replace
+
+import msgspec
 
 from actors.logic import supervisor_states as st
 from actors.logic.executing import named
@@ -15,16 +18,27 @@ from actors.logic.supervisor_child import Internal, running
 from actors.logic.supervisor_draining import shelve
 from actors.logic.supervisor_effects import Effect, Pass, TellDispatch
 from actors.messages import ChannelViolated, ChildExited, GenerationDown, Woken
-from substrate.messages import Cancel, Done, LiveRuns, Outcome, ReadLive, Refused, Withheld
+from substrate.messages import Cancel, Done, LiveRuns, NoteDrain, Outcome, ReadLive, Refused, Withheld
 from waypost.acting import Next, WakeAt
 from waypost.model.ids import RunId
 from waypost.model.run import Driven
 from waypost.model.times import Now
 
+PART = 1 / 8
+"""Of the clock's limit; but at least ``LEAST`` seconds."""
+LEAST = 1.0
+
 
 def retire(state: st.Running) -> Next[st.State]:
     """Begin, with the child that runs: nothing new is begun by it from now on."""
-    return _look(state.books, st.Retiring(state.books, state.pid, state.since, 0))
+    drain = state.books.drain
+    spent = 0.0 if drain is None else (drain.spent or 0) / 1000
+    return _look(state.books, st.Retiring(state.books, state.pid, state.since, 0, spent=spent))
+
+
+def part(spent: float, limit: float) -> int:
+    """How many parts of its limit a clock has counted. All in seconds."""
+    return int(spent / max(limit * PART, LEAST))
 
 
 def retiring(setup: Setup, state: st.Retiring, message: Internal, now: Now) -> Next[st.State]:
@@ -60,9 +74,13 @@ def _left(setup: Setup, state: st.Retiring, left: LiveRuns, now: Now) -> Next[st
         return shelve(books, st.WHOLE, (TellDispatch(GenerationDown(books.generation, unexpected=False)),))
     short = tuple(run.ledger.run for run in left.driven if _may_be_cut(setup, run))
     spent = state.spent + (0.0 if state.counted is None else now.mono - state.counted)
-    over = short if spent >= setup.limits.drain_end else ()
+    limit = setup.limits.drain_end
+    over = short if spent >= limit else ()
     asked = _cancels(books.last, over, "" if books.drain is None else books.drain.by)
-    books = replace(books, last=books.last + len(over))
+    books = _counted(replace(books, last=books.last + len(over)), spent)
+    if part(min(spent, limit), limit) > part(min(state.spent, limit), limit):
+        books = books.numbered()
+        asked = (*asked, Pass(books.last, NoteDrain(_milliseconds(spent))))
     executing, more = named(left.driven)
     following = replace(
         state,
@@ -74,6 +92,18 @@ def _left(setup: Setup, state: st.Retiring, left: LiveRuns, now: Now) -> Next[st
         resting=left.resting,
     )
     return _later(setup, following, now, asked)
+
+
+def _counted(books: Books, spent: float) -> Books:
+    """For the next child: what is noted in the repository is for the next host."""
+    milliseconds = _milliseconds(spent)
+    if books.drain is None or milliseconds <= (books.drain.spent or 0):
+        return books
+    return replace(books, drain=msgspec.structs.replace(books.drain, spent=milliseconds))
+
+
+def _milliseconds(spent: float) -> int:
+    return int(spent * 1000)
 
 
 def _may_be_cut(setup: Setup, run: Driven) -> bool:

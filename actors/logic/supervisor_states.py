@@ -115,7 +115,7 @@ class Retiring:
     asked: int
     counted: float | None = None
     spent: float = 0.0
-    """Seconds in which steps executed that may be cut short, under this child."""
+    """Seconds in which steps executed that may be cut short, since the drain began."""
     executing: tuple[Executing, ...] = ()
     more: int = 0
     resting: int = 0

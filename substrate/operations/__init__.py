@@ -45,6 +45,7 @@ from substrate.messages import (
     MailDelivered,
     MailUndeliverable,
     NoAnswer,
+    NoteDrain,
     Operation,
     Pause,
     PutBlob,
@@ -145,6 +146,8 @@ def _decide(view: View, operation: Operation, context: Context) -> Decided:  # n
             return service.resume(view, operation)
         case DrainDeployment():
             return service.drain(view, operation, context)
+        case NoteDrain():
+            return service.note(view, operation)
         case HoldDeployment():
             return service.hold(view, context)
         case LatchDeployment():

@@ -1,6 +1,6 @@
 """A deployment comes to rest: an operator has it drained, it is held when that is over, and an operator lets it go on.
 
-All three are in ``state/deployment.json``, each written by one commit, so that every host goes on where one has ended:
+All are in ``state/deployment.json``, each written by one commit, so that every host goes on where one has ended:
 ``drain`` from the moment on at which somebody is told that it has begun, ``held`` in the commit that ends it. So it is
 never both, and never neither before it is done.
 """
@@ -8,7 +8,7 @@ never both, and never neither before it is done.
 import msgspec
 from msgspec import UNSET
 
-from substrate.messages import DrainDeployment, GoesOn, Refused, ResumeDeployment
+from substrate.messages import DrainDeployment, GoesOn, NoteDrain, Refused, ResumeDeployment
 from substrate.operations.buckets import state_file
 from substrate.operations.change import Change, Context, Decided, Settled, View, plain
 from substrate.state import DETAIL, Drain
@@ -36,6 +36,22 @@ def drain(view: View, operation: DrainDeployment, context: Context) -> Decided:
         puts=state_file(state),
         state=state,
         value=made,
+    )
+
+
+def note(view: View, operation: NoteDrain) -> Decided:
+    """What the clock of a drain has counted. Value: None. Refused with code ``not-draining``."""
+    was = view.state.drain
+    if not was or was.to != "end":
+        return Refused("not-draining", "it isn't being drained until every run has ended")
+    if operation.spent <= (was.spent or 0):
+        return Settled()
+    state = msgspec.structs.replace(view.state, drain=msgspec.structs.replace(was, spent=operation.spent))
+    return Change(
+        author="supervisor",
+        subject=f"note the drain: {operation.spent} ms in steps that may be cut short",
+        puts=state_file(state),
+        state=state,
     )
 
 

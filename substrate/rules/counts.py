@@ -44,13 +44,24 @@ def counted(before: Before, made: Sorted, after: State) -> Iterator[Broken]:
     if after.generation > was.generation + 1:
         yield broken("generation", layout.STATE, f"{after.generation} follows {was.generation}")
     yield from _latched(was, after)
-    if was.drain and after.drain and was.drain != after.drain:
-        yield broken("drain", layout.STATE, f"drained since {was.drain.at}, and now it says {after.drain.at}")
+    yield from _drained(was, after)
     mails, sent = len(made.mails), len(made.outbox)
     if after.arrival - was.arrival != mails:
         yield broken("ordinals", layout.STATE, f"arrival was {was.arrival}, {mails} came, and it is {after.arrival}")
     if after.outbox - was.outbox != sent:
         yield broken("ordinals", layout.STATE, f"outbox was {was.outbox}, {sent} were queued, and it is {after.outbox}")
+
+
+def _drained(was: State, after: State) -> Iterator[Broken]:
+    """It stays as it was asked for; what its clock has counted only rises, and counts where every run is to end."""
+    if after.drain and after.drain.spent and after.drain.to != "end":
+        yield broken("drain", layout.STATE, f"drained to {after.drain.to}, and {after.drain.spent} ms are counted")
+    if not was.drain or not after.drain:
+        return
+    if msgspec.structs.replace(after.drain, spent=was.drain.spent) != was.drain:
+        yield broken("drain", layout.STATE, f"drained since {was.drain.at}, and now it says {after.drain.at}")
+    if (after.drain.spent or 0) < (was.drain.spent or 0):
+        yield broken("drain", layout.STATE, f"{was.drain.spent} ms were counted, and now {after.drain.spent or 0}")
 
 
 def _latched(was: State, after: State) -> Iterator[Broken]:

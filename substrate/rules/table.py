@@ -93,7 +93,7 @@ BOOK: dict[Family, tuple[Rule, ...]] = {
         Rule("ordinals", "Ordinals only rise, by as many as are given; none is given twice.", "storage §1"),
         Rule("generation", "A generation is the newest that was begun, and rises by one.", "storage §4"),
         Rule("latch", "A latch stays as it is until it is lifted; under one no generation begins.", "storage §1"),
-        Rule("drain", "A drain stays as it is until it is lifted, or the deployment is held.", "storage §1"),
+        Rule("drain", "A drain stays as it is, but that its clock goes on, until it is lifted or held.", "storage §1"),
         Rule("format", "format.json stays, but for an epoch that begins, is recorded, and holds.", "storage §3"),
     ),
     "authors": (

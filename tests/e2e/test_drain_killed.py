@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from substrate import Reader
+from waypost.host.datadir import DataDir
 from waypost.host.exits import Exit
+from waypost.host.offline import public_key
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess
+from waypost.testing.patience import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
 
@@ -91,3 +95,43 @@ def test_a_drain_that_a_killed_host_has_left_behind_is_called_off_by_resume(host
         after.wait_for(run[:10], "waits for the next mail")
         after.wait_for(new[:10], "step work begins")
         (books / "south").write_bytes(b"")
+
+
+def noted(one: HostProcess) -> int:
+    """What the repository says that the clock has counted, in ms."""
+    data = DataDir(one.data)
+    drain = Reader.open(data.repo("slow"), public_key(data)).facts().drain
+    return 0 if drain is None else drain.spent or 0
+
+
+def killed_once_more_is_noted(one: HostProcess, before: int) -> int:
+    """A host that drains; what it has noted."""
+    eventually(lambda: noted(one) > before, "its clock goes on")
+    one.kill()
+    return noted(one)
+
+
+def test_the_clock_of_a_drain_goes_on_where_a_killed_host_has_noted_it(
+    hosts: Callable[..., HostProcess], flows: Path, books: Path
+) -> None:
+    """Each is killed as soon as it has noted more; the run whose step may be cut short is cancelled all the same."""
+    bound = ("--limit", "drain_end=4", "--limit", "drain_look=0.1")
+    first, second, last = (
+        hosts(flows / "takes_its_time.py", env={"BOOKS": str(books)}, options=bound) for _ in range(3)
+    )
+    first.start()
+    run = first.send(ADDRESS, mail(1, "watch"))
+    first.wait_for("step watch begins")
+    with Background("drain", "slow", "--end", data=first.data, together=True) as looking:
+        looking.wait_for("slow is draining")
+        spent = killed_once_more_is_noted(first, 0)
+        looking.wait()
+    second.start(ready="slow is draining")
+    assert noted(second) >= spent
+    spent = killed_once_more_is_noted(second, spent)
+    last.start(ready="slow is draining")
+    last.wait_for(run[:10], "cancelled")
+    last.wait_for("slow is held")
+    assert "supervisor-drain" in last.verb("show", run).stdout
+    assert last.verb("fsck").returncode == 0
+    last.kill()

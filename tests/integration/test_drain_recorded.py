@@ -11,7 +11,16 @@ import pytest
 from substrate import Reader, Settings, SigningKey, message_ids, verify
 from substrate.disk import Disk
 from substrate.effects import Again, To
-from substrate.messages import BeginGeneration, Done, DrainDeployment, HoldDeployment, ResumeDeployment, Submit
+from substrate.messages import (
+    BeginGeneration,
+    Done,
+    Drain,
+    DrainDeployment,
+    HoldDeployment,
+    NoteDrain,
+    ResumeDeployment,
+    Submit,
+)
 from substrate.reader import Facts
 from substrate.rollback import begin_epoch
 from substrate.store import Store
@@ -33,6 +42,7 @@ STORY: tuple[tuple[Any, tuple[str, str]], ...] = (
     (HoldDeployment(), ("", "drain")),
     (ResumeDeployment("ann"), ("", "")),
     (DrainDeployment("ann", end=True), ("end", "")),
+    (NoteDrain(7_500), ("end 7500", "")),
     (ResumeDeployment("ann"), ("", "")),
     (DrainDeployment("bob"), ("rest", "")),
 )
@@ -62,7 +72,12 @@ def play(path: Path, disk: Disk) -> Iterator[int]:
 
 def said(path: Path) -> tuple[str, str]:
     facts: Facts = Reader.open(path, KEY.public).facts()
-    return (facts.drain.to if facts.drain else "", facts.held)
+    return shown(facts.drain or None), facts.held
+
+
+def shown(drain: Drain | None) -> str:
+    """What it waits for, and what its clock has counted."""
+    return "" if drain is None else f"{drain.to} {drain.spent or ''}".strip()
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +109,7 @@ def test_a_death_at_any_point_leaves_what_was_said_and_the_next_host_goes_on(
     """At most one step more than was acknowledged, never one less, and nothing in between; every second one tears."""
     shutil.copytree(template, tmp_path / "count.git")
     disk = Disk()
-    assert list(play(tmp_path / "count.git", disk)) == [1, 2, 3, 4, 5, 6, 7]
+    assert list(play(tmp_path / "count.git", disk)) == [1, 2, 3, 4, 5, 6, 7, 8]
     states = [("", ""), *(after for _, after in STORY)]
     for at in range(1 + part, disk.points + 1, 6):
         path = tmp_path / "r.git"
@@ -106,7 +121,7 @@ def test_a_death_at_any_point_leaves_what_was_said_and_the_next_host_goes_on(
         assert said(path) in states[done : done + 2], f"point {at}: {done} were acknowledged"
         writer = Writer.open(path, SETTINGS, key=KEY, disk=Disk(), limits=DEFAULT, now=NOW)
         snapshot = writer.snapshot()
-        assert (snapshot.drain.to if snapshot.drain else "", snapshot.held) == said(path)
+        assert (shown(snapshot.drain), snapshot.held) == said(path)
         deque(writer.close(NOW), maxlen=0)
         assert verify(path, KEY.public).faults == ()
         shutil.rmtree(path)

@@ -16,6 +16,7 @@ from substrate.messages import (
     Enqueue,
     HoldDeployment,
     MailDelivered,
+    NoteDrain,
     PutBlob,
     QueueMail,
     Recorded,
@@ -159,6 +160,30 @@ def test_a_drain_stays_as_it_was_recorded_until_it_is_over(place: Place) -> None
 
 
 # --- sealing ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_clock_of_a_drain_has_counted_only_rises(place: Place) -> None:
+    """A host that has counted less than another one before it would keep a deployment in service for longer."""
+    place.desk.must(DrainDeployment("ann", end=True))
+    place.desk.must(NoteDrain(7_500))
+    state = place.desk.index.state
+    assert isinstance(state.drain, Drain)
+    drain = state.drain
+    changed = {
+        "more": (msgspec.structs.replace(drain, spent=7_501), []),
+        "less": (msgspec.structs.replace(drain, spent=7_499), [("drain", layout.STATE)]),
+        "none": (msgspec.structs.replace(drain, spent=UNSET), [("drain", layout.STATE)]),
+        "of another": (msgspec.structs.replace(drain, spent=9_000, by="bob"), [("drain", layout.STATE)]),
+        "over": (UNSET, []),
+    }
+    for name, (after, found) in changed.items():
+        assert place.rules(state_file(msgspec.structs.replace(state, drain=after))) == found, name
+    place.desk.must(ResumeDeployment("ann"))
+    place.desk.must(DrainDeployment("ann"))
+    state = place.desk.index.state
+    assert isinstance(state.drain, Drain)
+    counted = msgspec.structs.replace(state.drain, spent=1)
+    assert place.rules(state_file(msgspec.structs.replace(state, drain=counted))) == [("drain", layout.STATE)]
 
 
 def test_a_value_goes_to_the_sealed_form_in_the_commit_that_takes_it_from_the_run(place: Place) -> None:

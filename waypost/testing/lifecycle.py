@@ -19,6 +19,7 @@ from substrate.messages import (
     DrainDeployment,
     HoldDeployment,
     LatchDeployment,
+    NoteDrain,
     ReadLive,
     ReadRest,
     ReadRuns,
@@ -33,7 +34,7 @@ from waypost.cli.bounds import MAY_BE_SET
 from waypost.model.limits import DEFAULT
 from waypost.testing.supervision import CREDENTIALS, MAIL, SETUP, SOURCES, STATES, step
 
-_OWN = (BeginGeneration, HoldDeployment, LatchDeployment, ReadLive, ReadRest, ReadSealed)
+_OWN = (BeginGeneration, HoldDeployment, LatchDeployment, NoteDrain, ReadLive, ReadRest, ReadSealed)
 """What a supervisor asks the repository by itself."""
 _TOKEN = 77
 """Of whoever asks; no sample state waits for it."""
