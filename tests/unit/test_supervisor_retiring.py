@@ -165,7 +165,7 @@ def test_a_child_that_ends_meanwhile_is_counted_and_the_next_one_begins_nothing_
     assert isinstance(backing.state, BackingOff)
     up = step(STARTING_TO_END, ChildReady(Generation(3), 78, CODE, ""))
     assert isinstance(up.state, Retiring)
-    assert up.state.spent == 0.0, "steps that may be cut short begin anew, too"
+    assert up.state.spent == 0.0, "as much as was counted before"
     assert Up(Generation(3), takes="begun") in up.effects
     late = step(replace(RETIRING, books=replace(RETIRING.books, crashes=Crashes((1.0,), 1))), DIED, now=Now(0, 9999.0))
     assert late.state.books.crashes == NONE, "after a stable time earlier exits are forgotten, as ever"
