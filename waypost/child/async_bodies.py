@@ -4,7 +4,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Hashable
 from contextvars import Context
+from functools import partial
 from typing import Any
+
+from waypost.child.voice import or_end
 
 
 class AsyncBodies:
@@ -15,7 +18,7 @@ class AsyncBodies:
         self._loop = asyncio.new_event_loop()
         # asyncio keeps no task alive; touched by the loop's thread alone.
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
-        self._thread = threading.Thread(target=self._turn, name="waypost-async-steps", daemon=True)
+        self._thread = threading.Thread(target=or_end, args=(self._turn,), name="waypost-async-steps", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
@@ -24,7 +27,7 @@ class AsyncBodies:
 
     def start(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context, name: Hashable) -> None:
         """Run a coroutine, made in the loop's thread, in a context. It must not raise."""
-        self._loop.call_soon_threadsafe(self._spawn, make, context, name)
+        self._loop.call_soon_threadsafe(or_end, partial(self._spawn, make, context, name))
 
     def cancel(self, name: Hashable) -> None:
         """Cancel the coroutine of this name, if it runs."""

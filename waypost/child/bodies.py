@@ -8,6 +8,7 @@ that has none, the try fails, and no other step is touched.
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from waypost.authoring.errors import RunCancelled
@@ -17,6 +18,7 @@ from waypost.child import faults
 from waypost.child.effects import Body, BodyEnd, Completed, Errored
 from waypost.child.mailbox import BodyEnded, Mailbox, Reported, Wearied
 from waypost.child.vault import Vault
+from waypost.child.voice import or_end
 from waypost.model.ids import CallId, RunId
 from waypost.model.limits import Limits
 
@@ -111,8 +113,7 @@ class Bodies:
             _go_on(recall)
             return request.spec.function(*request.args, **request.kwargs)
 
-        end = self._ended(request, call)
-        self._mailbox.put(BodyEnded(run, body.step, end))
+        or_end(lambda: self._mailbox.put(BodyEnded(run, body.step, self._ended(request, call))))
 
     # --- async def -------------------------------------------------------------------------------------------------
 
@@ -126,15 +127,17 @@ class Bodies:
     def _made(self, run: RunId, body: Body, recall: Recall) -> Callable[[], Coroutine[Any, Any, None]]:
         request = body.step.request
 
+        def said(end: Callable[[], BodyEnd]) -> None:
+            or_end(lambda: self._mailbox.put(BodyEnded(run, body.step, end())))
+
         async def run_it() -> None:
             try:
                 _go_on(recall)
                 value: object = await request.spec.function(*request.args, **request.kwargs)
             except BaseException as error:  # noqa: BLE001 - SystemExit of a step must not end the loop of all
-                end: BodyEnd = self._errored(error, request)
+                said(partial(self._errored, error, request))
             else:
-                end = self._ended(request, lambda: value)
-            self._mailbox.put(BodyEnded(run, body.step, end))
+                said(partial(self._ended, request, lambda: value))
 
         return run_it
 

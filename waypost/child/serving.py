@@ -24,6 +24,7 @@ from waypost.child.mailbox import Mailbox
 from waypost.child.runtime import Runtime
 from waypost.child.starved import AGAIN
 from waypost.child.vault import Vault
+from waypost.child.voice import or_end
 from waypost.child.wire import Wire, listen
 from waypost.model.limits import DEFAULT, Limits
 
@@ -72,7 +73,7 @@ def _in_a_thread(listening: Callable[[], None], mailbox: Mailbox) -> None:
 
 def _begun(listening: Callable[[], None]) -> bool:
     try:
-        threading.Thread(target=listening, name="waypost-frames", daemon=True).start()
+        threading.Thread(target=or_end, args=(listening,), name="waypost-frames", daemon=True).start()
     except RuntimeError:
         return False
     return True

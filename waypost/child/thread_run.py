@@ -14,6 +14,7 @@ from waypost.authoring.requests import Request
 from waypost.authoring.scope import Ask, enter
 from waypost.child.errors import NoThread
 from waypost.child.program import Asked, Command, Finished, Gave, GaveUp, Outcome, Raised, Turn, Waiting
+from waypost.child.voice import or_end
 from waypost.model.ids import CallId
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ class ThreadRun:
         self._calls = 0
         self._waits_at: CallId | None = None
         self._commands: list[Command] = []
-        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._thread = threading.Thread(target=or_end, args=(self._main,), name=name, daemon=True)
 
     def start(self, now: float) -> None:  # noqa: ARG002 - it has no clock of its own
         """Call the function in its thread. Raises NoThread; then it may be tried again."""

@@ -267,7 +267,10 @@ class ScriptedHost:
 
     def _serve(self, patience: float) -> None:
         for key, _ in self._selector.select(patience):
-            data = os.read(key.fd, 1 << 20)
+            try:
+                data = os.read(key.fd, 1 << 20)
+            except ConnectionResetError:
+                data = b""  # it ended with something of ours unread
             if data:
                 key.data(data)
             else:
