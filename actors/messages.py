@@ -28,10 +28,12 @@ from waypost.model.ids import CallId, Deployment, Generation, RunId
 class Start:
     """Begin: open the repository, then bring up a child.
 
-    ``line``: ``waits`` where mail has woken it; then none is taken up before ``GoAhead``.
+    ``line``: ``waits`` where mail has woken it; then none is taken up before ``GoAhead``. ``again``: whether its host
+    has had it open, or asleep, before; then it waits for space on a full disk.
     """
 
     line: draining.Line = ""
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,8 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
             if not isinstance(message, Start):
                 return Next(state)
             # It may have been its turn before it was there.
-            return opening(replace(state.books, line=state.books.line or message.line), state.early)
+            line = state.books.line or message.line
+            return opening(replace(state.books, line=line, again=message.again), state.early)
         case st.Opening():
             return _opening(setup, state, message, now)
         case st.Raising():
@@ -204,7 +205,7 @@ def _opening(setup: Setup, state: st.Opening, message: News, now: Now) -> Next[s
     match message:
         case Outcome(state.opened, Done(value=Snapshot() as snapshot)):
             return _opened(state, snapshot)
-        case Outcome(state.opened, Refused("full", why)) if state.books.incarnation > 1:
+        case Outcome(state.opened, Refused("full", why)) if state.books.again or state.books.incarnation > 1:
             return _short(setup, state, why, "full", now)
         case Outcome(state.opened, Refused("too-many-files", why)):
             return _short(setup, state, why, "too-many-files", now)

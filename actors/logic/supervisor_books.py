@@ -54,6 +54,8 @@ class Books:
     """The last correlation, or wake-up's token, that was given out: none is ever used twice."""
     incarnation: int = 0
     """Of the crew."""
+    again: bool = False
+    """Whether it was open, or asleep, before this supervisor was there."""
     broadcaster: int = 0
     """Of the broadcaster, which is also replaced alone."""
     generation: Generation = Generation(0)  # noqa: RUF009 - NewType is the identity

@@ -128,7 +128,7 @@ def test_other_code_is_installed_when_nobody_has_the_repository_open_any_more() 
     assert root.ended()[-1] == Install(NEW)
     effects = root.tell(Installed(NAME, None))
     assert effects[1:] == (StartDeployment(NEW.spec, 2), Reply(7, None))
-    assert Tell(cast(Ref, "supervisor 2"), Start()) in root.started(2)
+    assert Tell(cast(Ref, "supervisor 2"), Start(again=True)) in root.started(2)
 
 
 def test_mail_is_withheld_meanwhile_and_its_address_stays_known() -> None:

@@ -140,7 +140,7 @@ def test_one_that_sleeps_is_started_when_it_is_wanted(message: RootMessage, now:
     following = after(*SLEEPING, message, now=now)
     assert following.effects == (StartDeployment(A, 1),)
     up = advance(SETUP, following.state, started(A.name), now)
-    start = Tell(ref("supervisor a 1"), Start("waits" if isinstance(message, Rouse) else ""))
+    start = Tell(ref("supervisor a 1"), Start("waits" if isinstance(message, Rouse) else "", again=True))
     assert Tell(BUS, Reroute(A.address, Route(A.name, ref("supervisor a 1")), start)) in up.effects
     assert Tell(ref("courier a"), Serve(ref("supervisor a 1"), BUS)) in up.effects
     assert ("Reply" in kinds(up)) == isinstance(message, Asked)

@@ -272,9 +272,10 @@ def test_files_that_may_not_be_opened_are_waited_for_and_are_nobodys_fault() -> 
     assert (state.books.faults, state.books.disk_faults) == ((), 0)
 
 
-def test_a_full_disk_is_waited_for_by_a_repository_that_was_open_before() -> None:
+@pytest.mark.parametrize("before", [{"incarnation": 2}, {"again": True}], ids=["open", "asleep"])
+def test_a_full_disk_is_waited_for_by_a_repository_that_was_there_before(before) -> None:
     """It ends by itself when there is space (storage §2); meanwhile mail is withheld, and the reason is shown."""
-    books = replace(OPENING.books, incarnation=2)
+    books = replace(OPENING.books, **before)
     state = replace(OPENING, books=books, early=(Early(5, MAIL),))
     waiting = step(state, Outcome(10, Refused("full", "no space")))
     assert isinstance(waiting.state, Opening)

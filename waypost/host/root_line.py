@@ -60,9 +60,13 @@ def impatient(state: st.Opening | st.Running, token: int) -> Next[st.State]:
 
 
 def start(state: st.Opening | st.Running, member: st.Raised) -> Tell:
-    """Have a supervisor begin; one that mail has woken takes up none before its turn."""
+    """Have a supervisor begin; one that mail has woken takes up none before its turn.
+
+    Of one that was up, or asleep, a full disk is no reason to be down for good: that ends by itself.
+    """
     waits = member.spec.name in state.dormancy.line.row
-    return Tell(member.supervisor, Start("waits" if waits else ""))
+    again = member.incarnation > 1 or member.description.state == "waking"
+    return Tell(member.supervisor, Start("waits" if waits else "", again))
 
 
 def _called(state: st.Opening | st.Running, calls: tuple[Deployment, ...]) -> tuple[Tell, ...]:
