@@ -2,6 +2,7 @@
 
 The time counts from when the cancellation is known here, and once more, in full, from when the child was told. So a
 child that comes late is given its time, and a child that never comes, or a clean-up that never ends, holds up nobody.
+While the child drains nobody new is given to it, and another one follows, or nobody is to run: that counts as no time.
 What then still works in the child is ended with it, and no run is charged for that.
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from actors.draining import RecycleRequested
-from actors.logic.dispatch_card import Card, Grace, Live, Up
+from actors.logic.dispatch_card import Card, Grace, Live, Up, Waning
 from actors.logic.dispatch_turn import Turn
 from substrate.messages import Append, Appended, Result, Stage, Supervisor, Withheld
 from waypost.model import events as ev
@@ -34,11 +35,13 @@ def note(fact: Appended, turn: Turn) -> None:
 
 
 def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
-    """Begin the time anew of those whose child has just been told; see to it that there is a wake-up."""
+    """Begin the time anew of those whose child has just been told, or drains; see to it that there is a wake-up."""
     for run, grace in turn.graces.items():
         card = cards.get(run)
         if not grace.told and card is not None and _told(card):
             turn.graces[run] = replace(grace, told=True, until=_later(turn))
+        elif _stands_still(grace, turn):
+            turn.graces[run] = replace(grace, until=_later(turn))
     waiting = [grace.until for grace in turn.graces.values() if grace.asked is None]
     if waiting:
         turn.wake_for_grace(min(waiting))
@@ -47,7 +50,7 @@ def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
 def woken(cards: Mapping[RunId, Card], turn: Turn) -> None:
     """End the runs whose time is up; and the child, if one of them still works in it: a thread can't be stopped."""
     for run, grace in turn.graces.items():
-        if grace.asked is None and grace.until <= turn.now.mono:
+        if grace.asked is None and grace.until <= turn.now.mono and not _stands_still(grace, turn):
             end = ev.RunCancelled(code="past-grace", detail=_words(grace, turn))
             append = Append(by=Supervisor(), run=run, events=(end,))
             turn.graces[run] = replace(grace, asked=turn.ask_for_all(append, Stage.COMMITTED))
@@ -70,6 +73,10 @@ def answered(correlation: int, result: Result, turn: Turn) -> bool:
 def _note(ledger: Ledger, turn: Turn) -> None:
     if ledger.cancel is not None and ledger.run not in turn.graces:
         turn.graces[ledger.run] = Grace(_later(turn))
+
+
+def _stands_still(grace: Grace, turn: Turn) -> bool:
+    return not grace.told and grace.asked is None and isinstance(turn.child, Waning)
 
 
 def _told(card: Card) -> bool:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from actors.draining import Quiesce
 from actors.logic.dispatch_state import Open
 from ipc.messages import EventsCommitted, RunStart
 from substrate.messages import Append, Cancel, Pause, Supervisor, Withheld
 from waypost.model import events as ev
-from waypost.model.ids import CallId
+from waypost.model.ids import CallId, Generation
 from waypost.model.limits import DEFAULT
 from waypost.testing.dispatch_bench import RUN, Bench, receiving, started, step
 
@@ -92,6 +93,27 @@ def test_a_child_that_never_comes_holds_up_nobody() -> None:
     bench.later(GRACE)
     bench.settle()
     assert "no process took it up within 30 s" in str(end(bench))
+
+
+def test_a_drain_takes_no_time_from_a_clean_up() -> None:
+    """A process is there, and another one follows: what was parked is told by that, however long the drain takes."""
+    bench = started()
+    bench.tell(Quiesce(Generation(1)))
+    cancel(bench)
+    for _ in range(3):
+        bench.later(GRACE)
+        bench.settle()
+    assert end(bench) is None
+    bench.crash()
+    bench.later(GRACE - 1)
+    bench.up()
+    bench.settle()
+    bench.later(GRACE - 1)
+    bench.settle()
+    assert end(bench) is None, "it is told now, and has its time"
+    bench.later(1)
+    bench.settle()
+    assert "its code had not ended 30 s after it was told" in str(end(bench))
 
 
 def test_time_is_given_again_once_and_not_by_every_child() -> None:
