@@ -14,8 +14,8 @@ from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.host.exits import Exit
 from waypost.host.keeping_errors import CameOtherwise, DrainedLater, Forgotten
 
-_SETTLED = frozenset({"running", "held", "stopped", "down"})
-"""States in which a deployment stays; whoever has begun it says that it is so far."""
+_SETTLED = frozenset({"held", "down"})
+"""States in which a deployment stays, whatever else is so; whoever has begun it says that it is so far."""
 _UNSAID = frozenset({"idle", "dormant", "waking", "starting", "running", "dozing"})
 """States that one is in before what was begun begins, as one that slept is woken for it."""
 _BREAKS = 2
@@ -67,13 +67,24 @@ def _follow(client: Client, name: str, alone: HostError, after: int = -1) -> Dep
     """
     said: tuple[str, ...] = ()
     for status in _changes(client, name, alone):
-        if status.state in _SETTLED and (status.state != "running" or status.generation > after):
+        if _stays(status, after):
             return status
         lines = () if status.state in _UNSAID else tuple(_lines(status))
         if lines != said:
             out(*lines)
         said = lines
     raise AssertionError("a deployment never changes no more")
+
+
+def _stays(status: DeploymentStatus, after: int) -> bool:
+    """Whether that is how it ended. What is stopped for no reason of its own has a host that ends, or new code."""
+    match status.state:
+        case "running":
+            return status.generation > after
+        case "stopped":
+            return bool(status.code)
+        case state:
+            return state in _SETTLED
 
 
 def _changes(client: Client, name: str, alone: HostError) -> Iterator[DeploymentStatus]:
