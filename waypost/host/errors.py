@@ -291,7 +291,8 @@ class NotNow(HostError):
     code = "withheld"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"not accepted now: {why}", hint="try again later: what is there already is recognised")
+        hint = "`waypost why` says what it waits for; try again later: what is there already is recognised"
+        super().__init__(f"not accepted now: {why}", hint=hint)
         self.why = why
 
 
