@@ -270,12 +270,24 @@ BroadcasterMessage: TypeAlias = Stream | Watch | Unwatch | ProgressCame
 
 
 @dataclass(frozen=True, slots=True)
+class Kin:
+    """A child run, and the name of its function."""
+
+    child: RunId
+    workflow: str
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
-    """To a watcher: a durable event. After a terminal one, nothing more comes of this run."""
+    """To a watcher: a durable event. After a terminal one, nothing more comes of this run.
+
+    ``child``: the child run that it is about, which may have been spawned before anybody was told of events.
+    """
 
     deployment: Deployment
     run: RunId
     recorded: Recorded
+    child: Kin | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ that a run has left on their way. What a step says of its progress waits until t
 is durable. Nothing is kept for a watcher: only what isn't durable yet is held, once for all of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from actors.messages import BroadcasterMessage, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
+from actors.messages import BroadcasterMessage, Kin, ProgressCame, Seen, SeenProgress, SeenQueued, Unwatch, Watch
 from actors.watching import APPROVALS, EVERYTHING, TURNS, Turned
 from substrate.messages import Appended, Committed, Consumed, Durable, Held, Queued, Ref, ScheduleMoved, Snapshot
 from waypost.acting import Next
@@ -49,6 +49,7 @@ class Present:
 
 Watchers: TypeAlias = Mapping[RunId | None, tuple[Ref, ...]]
 Item: TypeAlias = Present | Appended | Queued | Consumed | Held | ScheduleMoved
+Ends: TypeAlias = Mapping[tuple[RunId, CallId], Kin]
 Pending: TypeAlias = tuple[tuple[int, Item], ...]
 
 
@@ -102,10 +103,10 @@ def _snapshot(state: State, snapshot: Snapshot) -> State:
 def _durable(state: State, up_to: int) -> Next[State]:
     shown: list[Show] = []
     due = [item for position, item in state.pending if position <= up_to]
-    state = replace(state, pending=state.pending[len(due) :])
+    state, ends = replace(state, pending=state.pending[len(due) :]), dict(_children(due))
     watchers, seqs = state.watchers.get(TURNS, ()), dict(state.seqs)  # copied once for all of it: it may be large
     for item in due:
-        state, more = _become_durable(state, seqs, item)
+        state, more = _become_durable(state, seqs, item, ends)
         shown += more
     state = replace(state, seqs=seqs)
     held: dict[tuple[RunId, CallId], ProgressCame] = {}
@@ -120,7 +121,14 @@ def _durable(state: State, up_to: int) -> Next[State]:
     return Next(replace(state, held=held), tuple(shown))
 
 
-def _become_durable(state: State, seqs: dict[RunId, int], item: Item) -> tuple[State, tuple[Show, ...]]:
+def _children(due: Iterable[Item]) -> Iterator[tuple[tuple[RunId, CallId], Kin]]:
+    """The child runs that have ended, by run and call that they are of: the same commit says so to those."""
+    for item in due:
+        if isinstance(item, Appended) and isinstance(item.state, fold.Ended) and (by := item.state.started.parent):
+            yield (by.run, by.call), Kin(item.run, by.workflow)
+
+
+def _become_durable(state: State, seqs: dict[RunId, int], item: Item, ends: Ends) -> tuple[State, tuple[Show, ...]]:
     """The state after it, but for ``seqs``, which is the caller's own and is changed in place."""
     match item:
         case Present(present):
@@ -136,13 +144,13 @@ def _become_durable(state: State, seqs: dict[RunId, int], item: Item) -> tuple[S
             seqs.pop(run, None)
             resting = tuple(each for each in state.resting if each != run)
             watchers = {key: refs for key, refs in state.watchers.items() if key != run}
-            return replace(state, resting=resting, watchers=watchers), tuple(_appended(state, item))
+            return replace(state, resting=resting, watchers=watchers), tuple(_appended(state, item, ends))
         case Appended(run=run):
             resting = (*(each for each in state.resting if each != run), *((run,) if _rests(item.state) else ()))
             for forgotten in resting[:-RESTING]:
                 seqs.pop(forgotten, None)
             seqs[run] = item.events[-1].event.seq
-            return replace(state, resting=resting[-RESTING:]), tuple(_appended(state, item))
+            return replace(state, resting=resting[-RESTING:]), tuple(_appended(state, item, ends))
         case _:
             assert_never(item)
 
@@ -191,15 +199,30 @@ def _coming(pending: Pending, run: RunId) -> bool:
     return last is not None and not (isinstance(last, Appended) and isinstance(last.state, fold.Ended))
 
 
-def _appended(state: State, fact: Appended) -> Iterator[Show]:
+def _appended(state: State, fact: Appended, ends: Ends) -> Iterator[Show]:
     for recorded in fact.events:
+        seen = Seen(state.deployment, fact.run, recorded, _child(fact, recorded.event, ends))
         for key, watcher in _who(state.watchers, fact.run):
-            yield Show(key, watcher, Seen(state.deployment, fact.run, recorded))
+            yield Show(key, watcher, seen)
         for watcher in state.watchers.get(EVERYTHING, ()):
-            yield Show(EVERYTHING, watcher, Seen(state.deployment, fact.run, recorded))
+            yield Show(EVERYTHING, watcher, seen)
         if isinstance(recorded.event, _ASKING):
             for watcher in state.watchers.get(APPROVALS, ()):
-                yield Show(APPROVALS, watcher, Seen(state.deployment, fact.run, recorded))
+                yield Show(APPROVALS, watcher, seen)
+
+
+def _child(fact: Appended, event: ev.AnyEvent, ends: Ends) -> Kin | None:
+    """The child run that an event is about."""
+    match event:
+        case ev.ChildCompleted(call=call):
+            return ends.get((fact.run, call))
+        case ev.ChildCancelRequested(call=call):
+            child = fact.state.children.get(call) if isinstance(fact.state, fold.Ended) else None
+            ledger = fold.ledger(fact.state)
+            child = ledger.children.get(call) if ledger is not None else child
+            return ends.get((fact.run, call)) if child is None else Kin(child.child, child.workflow)
+        case _:
+            return None
 
 
 def _queued(state: State, fact: Queued) -> Iterator[Show]:

@@ -78,8 +78,9 @@ def test_a_live_run_goes_on_in_another_house(tmp_path: Path) -> None:
     shutil.rmtree(old)
 
     assert verb("restore", str(box), "--key", str(file), data=new).status == 64
-    restored = verb("restore", str(box), "--key", str(keep), data=new)
+    restored = verb("restore", str(box), "--key", str(keep), data=tmp_path / ".." / tmp_path.name / new.name)
     assert restored.status == 0, restored.err
+    assert f" is in {new.resolve()}, " in restored.out
     assert "it is held in epoch 2" in restored.out
     assert verb("restore", str(box), data=new).status == 1
     with held(file, new, ledger) as host:

@@ -229,6 +229,24 @@ def test_the_mail_of_a_child_run_is_from_nobody():
     assert bench.take() == [("anne", "2 ChildSpawned"), ("anne", f"mail 2 Child pay of {RUN} from ")]
 
 
+def test_a_child_run_that_was_there_before_is_named_where_it_is_told_of():
+    """Whoever watches was told of no call of it: it was spawned before the host was started, perhaps."""
+    bench = Bench()
+    bench.run()
+    call = CallId("r1#1")
+    bench.do(SpawnChild(by=CHILD, run=RUN, call=call, workflow="pay", input=b"1", seen=1))
+    bench.flush()
+    bench.state = State(deployment=Deployment("test"))
+    bench.subscribe()
+    bench.tell(Watch(None, ANNE))
+    bench.do(Append(by=CHILD, run=RUN, events=(ev.ChildCancelRequested(call=call),)))
+    bench.flush()
+    told = [each.what for each in bench.shown if isinstance(each.what, Seen)]
+    named = [(ev.kind(each.recorded.event), each.child.workflow) for each in told if each.child is not None]
+    assert named == [("ChildCancelRequested", "pay"), ("ChildCompleted", "pay")]
+    assert {each.child.child for each in told if each.child is not None} == {each.run for each in told} - {RUN}
+
+
 def test_a_mail_that_was_there_before_is_no_news():
     """A broadcaster that took another one's place doesn't announce the queue."""
     bench = Bench()

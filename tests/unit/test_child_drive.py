@@ -530,6 +530,20 @@ def test_a_step_that_is_no_longer_called_is_a_mismatch() -> None:
     assert run.pauses == ["at r1#2 the log has a sleep or timeout, the code now does nothing"]
 
 
+def test_code_that_raises_where_the_log_has_a_call_is_a_mismatch_that_says_so() -> None:
+    """What is to be mended is what it raises."""
+
+    async def order(mail: Mail) -> None:
+        await sleep(1)
+
+    async def changed(mail: Mail) -> None:
+        raise ValueError("no desk")
+
+    run = resumed(begun(a_workflow(order)), a_workflow(changed))
+    (pause,) = run.pauses
+    assert pause.endswith("the code now does nothing there, as it raises ValueError: no desk")
+
+
 def test_a_result_that_its_annotation_no_longer_fits_is_a_mismatch() -> None:
     """The recorded value can't be given to the code as it is now."""
     flow = Workflow("orders", address="orders@example.com")

@@ -1,11 +1,11 @@
 """The live timeline: one line for what was seen, none twice, and nothing of a stranger's in it but text."""
 
 from actors.describing import Description, Exited, ExitReason
-from actors.messages import Seen, SeenProgress, SeenQueued, StateChanged
+from actors.messages import Kin, Seen, SeenProgress, SeenQueued, StateChanged
 from substrate.messages import Recorded
 from waypost.host.timeline import Narrate, Say, TimelineActor, Watching, advance, short
 from waypost.model import events as ev
-from waypost.model.ids import CallId, Deployment, Generation, run_id
+from waypost.model.ids import CallId, Deployment, Generation, RunId, run_id
 from waypost.model.times import Now
 from waypost.testing.clock import ManualClock
 
@@ -94,3 +94,15 @@ def test_a_run_is_told_from_its_first_event_to_its_last() -> None:
         (ENDED.at, f"{head}failed: E: m"),
         (SENT.at, f"{head}mail to ann@example.com was sent"),
     ]
+
+
+def test_a_child_run_that_was_spawned_before_this_host_is_named() -> None:
+    """As the line before the restart did."""
+    said: list[str] = []
+    timeline = TimelineActor.start(lambda _at, text: said.append(text), clock=ManualClock())
+    child = Kin(RunId("run_2_0000000000000002"), "pay")
+    why = ev.Fault(type="E", message="m")
+    over = ev.ChildCompleted(seq=3, at=AT, call=CallId("r1#1"), outcome="cancelled", error=why)
+    timeline.tell(Seen(HERE, RUN, Recorded(over, b""), child))
+    timeline.stop(timeout=5)
+    assert said == [f"expenses {short(RUN)}  child pay, run_2_0000000000000002, was cancelled: m"]

@@ -197,10 +197,14 @@ class Drive:
                 self._inbox.popleft()
                 self._take(head, self._blobs.take(head))
             self._propose()
-        except (Mismatch, CodeMissing) as difference:
-            code = "code-changed" if isinstance(difference, Mismatch) else "code-missing"
-            self._effects.append(fx.Pause(f"{difference}", code))
-            self._leave(f"paused: {difference}")
+        except Mismatch as difference:
+            self._differs(outcomes.explained(difference, self._rest), "code-changed")
+        except CodeMissing as difference:
+            self._differs(difference, "code-missing")
+
+    def _differs(self, difference: Mismatch | CodeMissing, code: str) -> None:
+        self._effects.append(fx.Pause(f"{difference}", code))
+        self._leave(f"paused: {difference}")
 
     def _take(self, event: ev.AnyEvent, blob: bytes) -> None:  # noqa: C901 - one arm per kind of event
         if event.seq != self._seq + 1:

@@ -151,6 +151,17 @@ def check_end(event: ev.RunCompleted | ev.RunFailed, blob: bytes, rest: Rest | N
         raise Mismatch("the end", _end_in_words(event, blob), _end_in_words(own, b""))
 
 
+def explained(difference: Mismatch, rest: Rest | None) -> Mismatch:
+    """The same; where the code makes no call at all because it has raised, what it raises, as that is to be mended."""
+    match rest:
+        case Finished(Raised(error)) if not difference.now:
+            fault = faults.of_run(error)
+            now = f"nothing there, as it raises {fault.type}: {fault.message[:200]}"
+            return Mismatch(difference.call, difference.recorded, now)
+        case _:
+            return difference
+
+
 def slimmed(
     event: ev.StepCompleted | ev.RunCompleted | ev.RunFailed | ev.RunCancelled, inline: int
 ) -> tuple[ev.AnyEvent, bytes | None]:

@@ -103,9 +103,9 @@ def restore(file: str | None, source: str | None, key: str | None, data: str | N
         key=None if key is None else load_key(Path(key)),
         allow_network=allow_network,
     )
-    name = restored.deployment
+    name, place = restored.deployment, restored.data.resolve()
     out(
-        f"{name} ({harmless(restored.address)}) is in {restored.data}, up to flush {restored.upto}",
+        f"{name} ({harmless(restored.address)}) is in {place}, up to flush {restored.upto}",
         f"signed by {restored.signer}"
         + ("" if restored.pinned else ", which the history itself names: --key checks it against one that you trust"),
     )
@@ -115,6 +115,6 @@ def restore(file: str | None, source: str | None, key: str | None, data: str | N
         out(f"its spool has {words.count(restored.mails, 'mail')} that no host had taken in")
     out(
         f"it is held in epoch {restored.now.epoch}: nothing runs and nothing leaves",
-        f"next: `waypost run --data {restored.data}`, then `waypost resume {name}`; never on two hosts at once",
+        f"next: `waypost run --data {place}`, then `waypost resume {name}`; never on two hosts at once",
     )
     return Exit.OK

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from msgspec import UNSET
 
+from actors.messages import Kin
 from waypost.model import events as ev
 from waypost.model.schedule import tick_of
 from waypost.model.shown import harmless
@@ -40,8 +41,8 @@ class Narrator:
         """Whether it knows what the line of a later event needs; the fate of a mail may follow the run's end."""
         return bool(self._mails) or bool(self._names)
 
-    def tell(self, event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911 - a table
-        """The event in words."""
+    def tell(self, event: ev.AnyEvent, child: Kin | None = None) -> str:  # noqa: C901, PLR0911 - a table
+        """The event in words; ``child``: whom it is about, where that isn't one of the events that were told."""
         match event:
             case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
                 unread = "".join(f"; {count} signal(s) {name} never read" for name, count in self._signals.items())
@@ -59,7 +60,7 @@ class Narrator:
             case ev.MailQueued() | ev.MailSent() | ev.MailFailed():
                 return self._mail(event)
             case ev.ChildSpawned() | ev.ChildRefused() | ev.ChildCompleted() | ev.ChildCancelRequested():
-                return self._child(event)
+                return self._child(event, child)
             case ev.Foreign():
                 return _foreign(event)
             case ev.RunInterrupted():
@@ -122,7 +123,7 @@ class Narrator:
                 self._names[event.call] = title if approval else "the next mail"
                 if approval:
                     return f"waits for {printable(', '.join(event.who))} to decide: {title}{until}"
-                return f"waits for the next mail of its thread{until}"
+                return f"waits for the next mail for it{until}"
             case ev.SignalReceived() if event.name:
                 name = printable(event.name, _SHORT)
                 value = "" if event.payload is UNSET else _value(event.payload)
@@ -163,9 +164,14 @@ class Narrator:
                 known = None if event.ordinal is UNSET else self._mails.pop(event.ordinal, None)
                 return f"mail {f'to {known} ' if known else ''}was not sent: {printable(event.reason)}"
 
-    def _child(self, event: ev.ChildSpawned | ev.ChildRefused | ev.ChildCompleted | ev.ChildCancelRequested) -> str:
-        if isinstance(event, ev.ChildSpawned):
-            self._names[event.call] = f"child {printable(event.workflow, _SHORT)}, {event.child},"
+    def _child(
+        self,
+        event: ev.ChildSpawned | ev.ChildRefused | ev.ChildCompleted | ev.ChildCancelRequested,
+        child: Kin | None,
+    ) -> str:
+        known = event if isinstance(event, ev.ChildSpawned) else child
+        if known is not None:
+            self._names[event.call] = f"child {printable(known.workflow, _SHORT)}, {known.child},"
         name = self._names.get(event.call, f"the child at {event.call}")
         match event:
             case ev.ChildSpawned():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from actors.describing import Description
-from actors.messages import Seen, SeenProgress, SeenQueued, StateChanged
+from actors.messages import Kin, Seen, SeenProgress, SeenQueued, StateChanged
 from waypost.acting import Clock, Next, Ref
 from waypost.host.narrate import Narrator, printable
 from waypost.model import events as ev
@@ -36,6 +36,7 @@ class Narrate:
     deployment: Deployment
     run: RunId
     event: ev.AnyEvent
+    child: Kin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def advance(state: Watching, message: TimelineMessage, now: Now) -> Next[Watchin
     """One line for what was seen."""
     match message:
         case Seen():
-            effect: Say | Narrate = Narrate(message.deployment, message.run, message.recorded.event)
+            effect: Say | Narrate = Narrate(message.deployment, message.run, message.recorded.event, message.child)
         case SeenProgress():
             effect = Say(stamp(now.wall), f"{message.deployment} {short(message.run)}  … {printable(message.text)}")
         case SeenQueued():
@@ -93,13 +94,13 @@ class TimelineActor(Shell):
         self._narrators: dict[RunId, Narrator] = {}
 
     def perform(self, effect: Any) -> None:
-        """Write a line; a run that began before this host is told as far as its names are known."""
+        """Write a line; of a run that began before this host, as far as its names are known."""
         match effect:
             case Say():
                 self._say(effect.at, effect.text)
             case Narrate():
                 narrator = self._narrators.setdefault(effect.run, Narrator())
-                said = narrator.tell(effect.event)
+                said = narrator.tell(effect.event, effect.child)
                 self._say(effect.event.at, f"{effect.deployment} {short(effect.run)}  {said}")
                 if not narrator.needed:
                     del self._narrators[effect.run]

@@ -96,7 +96,7 @@ def _wait(call: CallId, wait: Wait) -> Waiting:
         case "signal":
             return Waiting("signal", call, wait.name, wait.timeout_at)
         case _:
-            return Waiting("mail", call, "the next mail of its thread", wait.timeout_at)
+            return Waiting("mail", call, "the next mail for it", wait.timeout_at)
 
 
 def _cancelling(cancel: Cancel) -> Waiting:
