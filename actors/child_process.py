@@ -15,7 +15,7 @@ from actors.draining import ChildWeighed
 from actors.logic import child_states as st
 from actors.logic.child_ears import Ears
 from actors.logic.child_outbox import Transmit
-from actors.logic.child_process import advance
+from actors.logic.child_process import LOOK, advance
 from actors.messages import (
     BytesCame,
     ChildProcessMessage,
@@ -138,6 +138,8 @@ class ChildProcessActor(AskingShell):
             message = replace(message, starved=self._line.witness.saw())
         if isinstance(message, Send) and isinstance(message.payload, CredentialsUpdated):
             self._mask = self._mask.learned(message.payload.materials)  # before it could print any of them
+        if message == LOOK and self._line is not None:
+            return advance(self._setup, state, self._line.ears.unfinished(looked=True), now)
         if not isinstance(message, BytesCame):
             return advance(self._setup, state, message, now)
         effects: list[Any] = []  # the union of all effects; performed below by type

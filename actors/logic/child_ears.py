@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from actors.logic.child_frames import Unfinished
 from actors.logic.child_states import Broke, Heard, HungUp
 from actors.messages import BytesCame
 from ipc import control, events
@@ -25,6 +26,8 @@ from waypost.model.limits import Limits
 class _Channel:
     frames: FrameReader
     receiver: control.Receiver[FromChild] | events.Receiver[FromChildEvents] = field(repr=False)
+    whole: int = 0
+    """Frames that came to their end."""
 
 
 class Ears:
@@ -42,8 +45,13 @@ class Ears:
             "events": _Channel(FrameReader("events up", limit=limits.frame), told),
         }
 
-    def hear(self, came: BytesCame) -> Iterator[Heard | Broke | HungUp]:
-        """What these bytes of ``control`` or ``events`` complete, in order."""
+    def unfinished(self, *, looked: bool) -> Unfinished:
+        """What has begun and isn't whole."""
+        each = ((name, channel.whole, channel.frames.pending) for name, channel in self._channels.items())
+        return Unfinished(tuple(frame for frame in each if frame[2]), looked=looked)
+
+    def hear(self, came: BytesCame) -> Iterator[Heard | Broke | HungUp | Unfinished]:
+        """What these bytes of ``control`` or ``events`` complete, in order; and what they leave unfinished."""
         if not came.data:
             if came.channel == "control":
                 yield HungUp()
@@ -52,8 +60,11 @@ class Ears:
         with suppress(ChannelEnded):  # more from a channel that has been given up
             try:
                 for body in channel.frames.feed(came.data):
+                    channel.whole += 1
                     yield Heard(channel.receiver.open(body))
                 if channel.frames.begun is not None:
                     channel.receiver.begun(*channel.frames.begun)
+                if channel.frames.pending:
+                    yield self.unfinished(looked=False)
             except PeerError as violation:
                 yield Broke(violation.message)

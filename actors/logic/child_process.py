@@ -15,6 +15,7 @@ from actors.draining import RecycleRequested, Weigh
 from actors.effects import Ask, ToSupervisor
 from actors.errors import RuleBroken
 from actors.logic import child_states as st
+from actors.logic.child_frames import MISSES, Unfinished, watched
 from actors.logic.child_outbox import Item, Transmit, pump, push, written
 from actors.logic.child_pace import Pace, charge, release
 from actors.logic.child_requests import Given, answer, commits, fetch, take
@@ -54,6 +55,8 @@ PATIENCE = Woken(1)
 """A wake-up: it means "still here? then SIGKILL"."""
 PACE = Woken(2)
 """A wake-up: answers that were held back may leave."""
+LOOK = Woken(3)
+"""A wake-up: is what has begun whole by now? Its ears say so (``Unfinished``)."""
 
 
 # --- the decision --------------------------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ def _greeted(setup: st.Setup, state: st.Greeting, ready: Ready) -> Next[st.State
             hello = ChildReady(setup.generation, state.pid, code, "")
         case _:
             return _violated(setup, state, "its `ready` names neither code nor an error")
-    return Next(st.Talking(state.pid, state.tail), (ToSupervisor(hello),))
+    return Next(st.Talking(state.pid, state.tail, watch=state.watch), (ToSupervisor(hello),))
 
 
 def _talking(setup: st.Setup, state: st.Talking, message: st.Message, now: Now) -> Next[st.State]:
@@ -174,12 +177,16 @@ def _killed(setup: st.Setup, state: st.Killed, message: st.Message) -> Next[st.S
 # --- what several states share -------------------------------------------------------------------------------------
 
 
-def _alive(setup: st.Setup, state: st.Greeting | st.Talking, message: st.Message, now: Now) -> Next[st.State]:
+def _alive(  # noqa: PLR0911 - one return per message
+    setup: st.Setup, state: st.Greeting | st.Talking, message: st.Message, now: Now
+) -> Next[st.State]:
     match message:
         case st.Broke():
             return _violated(setup, state, message.reason)
         case Stalled():
             return _violated(setup, state, f"it left {message.unsent} bytes unread")
+        case Unfinished():
+            return _unfinished(setup, state, message, now)
         case st.HungUp():
             # Mostly the first sign of an exit. A process that lives on without a channel is of no use.
             return Next(st.Leaving(state.pid, state.tail, _ALONE), (_patience(setup, now),))
@@ -190,6 +197,15 @@ def _alive(setup: st.Setup, state: st.Greeting | st.Talking, message: st.Message
             return Next(state, (st.Weighing(state.pid),))
         case _:
             return _ending(setup, state, message)
+
+
+def _unfinished(setup: st.Setup, state: st.Greeting | st.Talking, found: Unfinished, now: Now) -> Next[st.State]:
+    watch, look = watched(state.watch, found)
+    if watch is not None and watch.misses >= MISSES:
+        (channel, _, size), *_more = watch.frames
+        return _violated(setup, state, f"it began a frame on its {channel} channel, and went no further ({size} bytes)")
+    wake = (WakeAt(LOOK, mono=now.mono + setup.limits.frame_look),) if look else ()
+    return Next(replace(state, watch=watch), wake)
 
 
 def _ending(setup: st.Setup, state: st.Alive, message: st.Message) -> Next[st.State]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from actors.draining import Weigh
+from actors.logic.child_frames import Unfinished, Watch
 from actors.logic.child_outbox import Outbox
 from actors.logic.child_pace import Pace
 from actors.logic.child_requests import Requests
@@ -64,6 +65,7 @@ Message: TypeAlias = (
     | Heard
     | Broke
     | HungUp
+    | Unfinished
     | ProcessEnded
     | Stalled
     | Written
@@ -96,6 +98,7 @@ class Greeting:
 
     pid: int
     tail: bytes = field(default=b"", repr=False)
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Talking:
     requests: Requests = field(default_factory=Requests)
     outbox: Outbox = field(default_factory=Outbox)
     pace: Pace = field(default_factory=Pace)
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from waypost.model.limits import DEFAULT, Limits
 MAY_BE_SET = {
     "ready_deadline": "until a new process must have said that it is ready",
     "kill_grace": "between SIGTERM and SIGKILL",
+    "frame_look": "between two looks at what a process has begun to say; where nothing more comes for two, it is ended",
     "stop_deadline": "in which each part of a deployment must have ended",
     "idle": "without anything to do, after which a deployment lets its process go: docs/dormancy.md",
     "threads": "of a host, as a rule: as many deployments are awake at once as that allows",

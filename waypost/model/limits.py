@@ -19,6 +19,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     # Supervision
     ready_deadline: float = 30.0
     kill_grace: float = 5.0
+    frame_look: float = 10.0
+    """Between two looks at a frame that a child has begun and not ended; at the third without a byte it is killed."""
     backoff_first: float = 1.0
     backoff_cap: float = 30.0
     stable_after: float = 60.0

@@ -3,6 +3,7 @@
 from typing import Any
 
 from actors.logic import child_states as st
+from actors.logic.child_frames import Unfinished
 from actors.logic.child_process import advance
 from actors.messages import (
     BytesCame,
@@ -75,6 +76,7 @@ MESSAGES: dict[str, Any] = {
     "heard recycle request": st.Heard(RecycleRequest(reason="leaks")),
     "heard progress": st.Heard(Progress(run=RUN, call=CALL, seq=1, text="half")),
     "bad frame": st.Broke("control up, frame 3: it isn't authentic"),
+    "half a frame": Unfinished((("control", 3, 5),)),
     "hung up": st.HungUp(),
     "stalled": Stalled(5_000_000),
     "written": Written(),

@@ -1,0 +1,26 @@
+"""A real child writes half a frame and sleeps: nobody waits for the rest of it for ever."""
+
+from pathlib import Path
+
+from waypost.model.limits import Limits
+from waypost.testing.child_stage import alive
+from waypost.testing.deployment import READY, SERVE, Deployment, by_count
+from waypost.testing.patience import eventually
+
+HALVES = "import os, time\nos.write(3, bytes((0, 16, 0, 0, 0x82)))\ntime.sleep(600)\n"
+
+
+def test_a_child_that_writes_half_a_frame_and_sleeps_is_replaced(tmp_path: Path) -> None:
+    """It looked well, answered nothing, and would have done so until somebody spoke for it."""
+    deployment = Deployment(tmp_path / "data")
+    try:
+        limits = Limits(backoff_first=0.02, frame_look=0.1)
+        deployment.start(by_count(tmp_path, READY + HALVES, SERVE), limits=limits)
+        before = deployment.until("running")
+        assert before.pid is not None
+        assert "went no further (5 bytes)" in deployment.until("backing-off").reason
+        eventually(lambda: not alive(before.pid or 0), "it is killed")
+        assert deployment.until("running").generation == 2
+        deployment.enqueue(1)
+    finally:
+        deployment.close()
