@@ -113,6 +113,9 @@ class Disk:
                 written += self.write_some(descriptor, rest[written:], written)
             self.point("sync-file", path)
             os.fsync(descriptor)
+        except OSError as failure:
+            failure.filename = failure.filename or path  # the system says it only of what is opened
+            raise
         finally:
             os.close(descriptor)
 

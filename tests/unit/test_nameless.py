@@ -1,13 +1,18 @@
 """A file appears whole or not at all, never in another's place, and a death leaves nothing of it."""
 
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
+from substrate.disk import Disk
+from waypost.host.files import place, write_synced
 from waypost.host.nameless import publish, scratch
 
 DIES = """
@@ -84,6 +89,29 @@ def test_of_one_that_fails_nothing_stays(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         publish(tmp_path / "no folder" / "made", write)
     assert names(tmp_path) == []
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file may grow: the system says so of no name, as it does of a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_where_there_is_no_room_the_file_is_named(tmp_path: Path) -> None:
+    """`No space left on device` helps nobody who has several."""
+    for write in (
+        lambda path: write_synced(path, b"x"),
+        lambda path: Disk().write_file(str(path), b"x"),
+        lambda path: place(path, b"x"),
+    ):
+        with no_room(), pytest.raises(OSError, match="made") as refused:
+            write(tmp_path / "made")
+        assert str(tmp_path) in str(refused.value.filename)
 
 
 def test_what_is_killed_leaves_nothing(tmp_path: Path) -> None:

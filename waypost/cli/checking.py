@@ -12,6 +12,7 @@ from waypost.cli.output import complain, err, out
 from waypost.cli.place import told
 from waypost.host.checking import Broken, Checked, Checks, Target, copy_out, look, targets
 from waypost.host.exits import Exit
+from waypost.host.files import named
 from waypost.host.narrate import printable
 from waypost.model.errors import WaypostError
 
@@ -31,7 +32,12 @@ def fsck(what: str | None, data: str | None, key: str | None, *, tip: bool, into
     except WaypostError as error:
         complain(error.message, error.hint)
     except OSError as error:
-        complain(f"{error.filename or ''}: {error.strerror or error}", "check the path and who may read it")
+        mend = (
+            "check the path and who may read it"
+            if into is None
+            else "check it, or name another folder, on a disk with space"
+        )
+        complain(f"{error.filename or ''}: {error.strerror or error}", mend)
     return Exit.UNSEEN
 
 
@@ -96,7 +102,8 @@ def _salvage(chosen: tuple[Target, ...], into: Path, *, as_json: bool) -> Exit:
     complete = True
     for target in chosen:
         folder = into if len(chosen) == 1 else into / target.name
-        made = copy_out(target, folder)
+        with named(folder):
+            made = copy_out(target, folder)
         complete = complete and not made.lost and not made.journals
         if as_json:
             out(msgspec.json.encode(made).decode())

@@ -26,6 +26,7 @@ from waypost.host import packing, spool
 from waypost.host.alone import alone, now
 from waypost.host.datadir import DataDir, mail_key, refuse_unfinished
 from waypost.host.errors import NoHost, NotNow
+from waypost.host.files import named
 from waypost.host.git import bundle
 from waypost.host.keeping_errors import BadBackup, InTheWayOfBackup, NoSuchDeployment, NotSound
 from waypost.host.nameless import publish, scratch
@@ -62,7 +63,7 @@ def backup(data: DataDir, name: str, file: Path, *, with_keys: bool, sealed: Cal
     if file.exists() or file.is_symlink():
         raise InTheWayOfBackup(str(file))
     key = key_of(data)
-    with scratch(file.absolute().parent) as aside:
+    with named(file), scratch(file.absolute().parent) as aside:
         # Before the seal: a mail that a host takes in meanwhile is then in both, and is recognised; never in neither.
         waiting = spool.waiting(data.spool(name), name)
         mails: list[Packed] = []

@@ -2,6 +2,8 @@
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -14,11 +16,22 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """What the system refuses in the block, without saying of which file, is said to be of this one."""
+    try:
+        yield
+    except OSError as failure:
+        if failure.filename is None:
+            failure.filename = str(path)
+        raise
+
+
 def write_synced(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Write a file that doesn't exist yet and sync it; on failure nothing of it stays. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
+        with named(path), os.fdopen(descriptor, "wb", buffering=0) as file:
             rest = memoryview(data)
             while rest:
                 rest = rest[file.write(rest) :]

@@ -30,7 +30,7 @@ from substrate.verify import Expected, Report, by_receipt, verify
 from waypost.host import offline, packing, spool
 from waypost.host.alone import alone, now
 from waypost.host.datadir import DataDir, lay_out, mail_key, prepare, refuse_unfinished
-from waypost.host.files import place, sync_directory
+from waypost.host.files import named, place, sync_directory
 from waypost.host.git import fetch, largest
 from waypost.host.keeping_errors import AlreadyThere, BadBackup, NotSound
 from waypost.host.packing import Manifest, Member
@@ -88,7 +88,7 @@ def restore(
     """
     data = prepare(where, allow_network=allow_network)
     writer = disk or Disk()
-    with alone(data):
+    with named(data.path), alone(data):
         lay_out(data)
         refuse_unfinished(data)
         with _aside(data) as aside:
