@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from waypost.host.datadir import DataDir
+from waypost.host.offline import Offline
 from waypost.host.slots import HOST, ONE
 from waypost.host.spool import leave
+from waypost.model import events as ev
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.patience import eventually
@@ -167,8 +169,19 @@ def threads(pid: int) -> int:
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Threads:")))
 
 
-def test_many_that_are_woken_at_once_all_run_within_the_thread_budget(host: MakeHost, tmp_path: Path) -> None:
-    """Three may be awake at once; the others wait in a row, and who has nothing to do gives way at once."""
+def begun(data: DataDir, name: str) -> str:
+    """When the newest run of a deployment began, as its first event says."""
+    offline = Offline(data)
+    page = offline.page(name, offline.runs(name, 1)[0].run, 0)
+    assert page is not None
+    return ev.decode(page.events[0]).at
+
+
+def test_many_that_are_woken_at_once_all_run_in_order_within_the_thread_budget(host: MakeHost, tmp_path: Path) -> None:
+    """Three may be awake at once; the others wait in a row, and who has nothing to do gives way at once.
+
+    Each run begins when that of the mail before it has: three processes come up side by side, and any may be first.
+    """
     count = 24
     for _ in sleeping(tmp_path / "data", count):
         pass
@@ -186,3 +199,4 @@ def test_many_that_are_woken_at_once_all_run_within_the_thread_budget(host: Make
         began.add(line.split()[1])
     one.stop()
     assert most <= room, "more threads than there may be"
+    assert names == sorted(names, key=lambda name: begun(spools, name)), "out of turn"
