@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from waypost.cli.explaining import SHOWN, WIDTH, all_words, deployment_words, mail_words, run_words
+from waypost.cli.explaining import SHOWN, WIDTH, ForPeople, all_words, deployment_words, mail_words, run_words
 from waypost.host.answers import ChildExit, Reason
 from waypost.host.deployment_why import fields, told
 from waypost.host.explain import Situation
@@ -118,12 +118,12 @@ def test_a_mail_says_where_it_is_and_what_can_be_done() -> None:
 def test_of_a_thousand_deployments_those_are_told_that_need_somebody_and_the_rest_is_counted() -> None:
     """A list of a thousand lines is no answer."""
     running = [msgspec.structs.replace(ON, name=f"d{number}") for number in range(1000)]
-    lines = list(all_words(Whys(hosted=True, deployments=(down("sick"), *running)), asked=0))
+    lines = list(all_words(Whys(hosted=True, deployments=(down("sick"), *running)), people=ForPeople(asked=0)))
     assert lines[0] == "sick  down (crash-looping)"
     assert "as it should be: 1000 running" in lines[-1]
     assert len(lines) < 6
     sick = tuple(down(f"s{number}") for number in range(SHOWN + 7))
-    lines = list(all_words(Whys(hosted=True, deployments=sick), asked=0))
+    lines = list(all_words(Whys(hosted=True, deployments=sick), people=ForPeople(asked=0)))
     assert lines[-1] == "and 7 more; `waypost why --json` has them all"
 
 
@@ -140,8 +140,22 @@ def test_runs_that_wait_for_people_are_not_passed_over_where_all_is_as_it_should
     asked: int | None, said: list[str]
 ) -> None:
     """The deployment does what it is there for, and somebody is waited for all the same."""
-    lines = list(all_words(Whys(hosted=True, deployments=(ON,)), asked=asked))
+    lines = list(all_words(Whys(hosted=True, deployments=(ON,)), people=ForPeople(asked=asked)))
     assert [line for line in lines if "waypost approvals" in line] == said
+
+
+@pytest.mark.parametrize(
+    ("people", "said"),
+    [
+        (ForPeople(asked=0, paused=1), "1 run is paused until somebody lets it go on: `waypost runs`"),
+        (ForPeople(asked=0, paused=1200), "1,200 runs are paused until somebody lets them go on: `waypost runs`"),
+        (ForPeople(asked=0, held=1), "1 mail is on hold: `waypost queue hold`"),
+        (ForPeople(asked=0, held=2), "2 mails are on hold: `waypost queue hold`"),
+    ],
+)
+def test_what_is_paused_or_on_hold_is_told_beside_a_deployment_that_is_well(people: ForPeople, said: str) -> None:
+    """A run whose code ended its process three times waits for somebody, in a deployment that is as it should be."""
+    assert list(all_words(Whys(hosted=True, deployments=(ON,)), people=people))[-1] == said
 
 
 def test_a_run_without_a_host_is_told_so_once() -> None:

@@ -6,6 +6,7 @@ question did.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from waypost.cli.client import Client
 from waypost.cli.fitting import laid_out
@@ -34,7 +35,7 @@ def why(what: str | None, data: str | None, *, as_json: bool) -> Exit:
         every = either(where, lambda client: client.get(Whys, "why"), _offline_all)
         give(
             every,
-            all_words(every, options, asked=_asked(where) if every.hosted and not as_json else None),
+            all_words(every, options, people=_for_people(where) if every.hosted and not as_json else ForPeople()),
             as_json=as_json,
         )
     elif what.startswith("run_"):
@@ -58,14 +59,31 @@ def why(what: str | None, data: str | None, *, as_json: bool) -> Exit:
     return Exit.OK
 
 
-def _asked(where: DataDir) -> int | None:
-    """How many runs ask something of people, as the host counts them; None where it hasn't counted all."""
+@dataclass(frozen=True, slots=True)
+class ForPeople:
+    """What needs somebody in deployments that are as they should be, as their host counts it.
+
+    ``asked``: runs that wait for a person's answer; None where nobody has counted them all. ``paused``: runs that go on
+    when somebody lets them. ``held``: mails that somebody is to let in, or to reject.
+    """
+
+    asked: int | None = None
+    paused: int = 0
+    held: int = 0
+
+
+def _for_people(where: DataDir) -> ForPeople:
     try:
         rows = Client(where.socket).get(Top, "top").deployments
     except WaypostError:  # it is a line beside the answer, which is there
-        return None
-    counts = [0 if row.waiting is None else row.waiting.get("approval", 0) for row in rows]
-    return sum(counts) or (None if any(row.waiting is None for row in rows) else 0)
+        return ForPeople()
+    waiting = [row.waiting for row in rows if row.waiting is not None]
+    asked = sum(each.get("approval", 0) for each in waiting)
+    return ForPeople(
+        asked=asked or (0 if len(waiting) == len(rows) else None),
+        paused=sum(each.get(kind, 0) for each in waiting for kind in ("code", "poison", "operator")),
+        held=sum(row.on_hold or 0 for row in rows),
+    )
 
 
 # --- in words --------------------------------------------------------------------------------------------------------
@@ -98,11 +116,8 @@ def mail_words(answer: MailWhy, options: tuple[str, ...] = ()) -> Iterator[str]:
     yield from _sentence(answer, options)
 
 
-def all_words(answer: Whys, options: tuple[str, ...] = (), *, asked: int | None = None) -> Iterator[str]:
-    """All deployments: a sentence of each that isn't as it should be, and how many are.
-
-    ``asked``: runs that wait for a person's answer; None where nobody has counted them.
-    """
+def all_words(answer: Whys, options: tuple[str, ...] = (), *, people: ForPeople = ForPeople()) -> Iterator[str]:
+    """All deployments: a sentence of each that isn't as it should be, and how many are; then what needs somebody."""
     if not answer.hosted:
         yield "no host runs here" if answer.deployments else "no host runs here, and nothing is deployed"
     said = [each for each in answer.deployments if each.needed or each.code or each.outgoing or each.state not in _CALM]
@@ -118,10 +133,18 @@ def all_words(answer: Whys, options: tuple[str, ...] = (), *, asked: int | None 
     counted = ", ".join(f"{number} {state}" for state, number in sorted(calm.items()) if number)
     if counted:
         yield from _wrapped(f"as it should be: {counted}; `waypost why DEPLOYMENT` says more of one")
+    if people.paused:
+        runs = (
+            "run is paused until somebody lets it" if people.paused == 1 else "runs are paused until somebody lets them"
+        )
+        yield f"{people.paused:,} {runs} go on: `{harmless(beside('waypost runs', *options))}`"
+    if people.held:
+        mails = "mail is" if people.held == 1 else "mails are"
+        yield f"{people.held:,} {mails} on hold: `{harmless(beside('waypost queue hold', *options))}`"
     listed = harmless(beside("waypost approvals", *options))
-    if asked:
-        yield f"{asked:,} {'run asks' if asked == 1 else 'runs ask'} something of people: `{listed}`"
-    elif asked is None and answer.deployments:
+    if people.asked:
+        yield f"{people.asked:,} {'run asks' if people.asked == 1 else 'runs ask'} something of people: `{listed}`"
+    elif people.asked is None and answer.deployments:
         yield f"what runs ask of people: `{listed}`"
 
 
