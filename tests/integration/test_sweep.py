@@ -18,6 +18,7 @@ from waypost.host.isolation import Asked, Isolation
 from waypost.host.kin import end_leftovers
 from waypost.host.reserved import Reserved
 from waypost.host.sweeping import Sweeping, end_strays
+from waypost.host.users import users
 from waypost.testing.own_pids import in_own_pids
 from waypost.testing.patience import PATIENCE
 
@@ -169,6 +170,24 @@ def test_a_start_ends_what_ran_when_its_host_died_and_asks_for_nobody_else(tmp_p
         assert not reserved.used(OURS)
         end_leftovers(data, reserved, sweeping)
         assert asked == [OURS]
+
+
+@in_own_pids
+def test_a_host_whose_reservation_somebody_removed_keeps_its_children(tmp_path: Path) -> None:
+    """A copy of its data directory found its users free, ended what ran as them, and ran its own code as them, too."""
+    (tmp_path / "copy").mkdir()
+    data, place = DataDir(tmp_path / "copy"), tmp_path / "machine"
+    data.users.write_text(f'{{"one":{OURS},"two":{OTHERS}}}')
+    with Reserved.begin(place) as first, running(WAITS, OURS) as ours:
+        assert first.take(OURS)
+        first.use(OURS)
+        place.unlink()
+        with Reserved.begin(place) as second, Sweeping(second) as sweeping:
+            end_leftovers(data, second, sweeping)
+            assert lives(ours)
+            given = users(data.users, ["one", "two"], among=range(OURS, OTHERS + 9), reserved=second)
+        assert given["one"] not in {OURS, OTHERS}
+        assert given["two"] == OTHERS
 
 
 @in_own_pids

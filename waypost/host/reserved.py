@@ -31,6 +31,7 @@ class Reserved:
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
+        self._refused: set[int] = set()
 
     @property
     def descriptor(self) -> int | None:
@@ -54,7 +55,11 @@ class Reserved:
 
         Waits for the end of a sweep: after a kill, the guardian may be at it. That has an end of its own.
         """
-        return self._locked(uid, fcntl.F_WRLCK)
+        return uid not in self._refused and self._locked(uid, fcntl.F_WRLCK)
+
+    def refuse(self, uid: int) -> None:
+        """Take this one for another host's, whatever the file says: somebody may have removed the one before it."""
+        self._refused.add(uid)
 
     def share(self, uid: int) -> bool:
         """Have a user beside others who share it; False when it is reserved. As ``take`` in all else."""

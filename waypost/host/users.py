@@ -120,19 +120,21 @@ def _named(uid: int) -> bool:
 
 
 def taken() -> frozenset[int]:
-    """Users that have a name here, or a process."""
+    """Users that have a name here, or a process that hasn't ended."""
     found = {entry.pw_uid for entry in pwd.getpwall()}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # gone meanwhile
-                found.add(_owner(entry))
+                found.update(_owners(entry))
     return frozenset(found)
 
 
-def _owner(process: Path) -> int:
-    """Not the folder's: that is root's for a process that isn't dumpable."""
-    status = (process / "status").read_text(encoding="utf-8", errors="replace")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:"))
+def _owners(process: Path) -> set[int]:
+    """Not the folder's: that is root's for a process that isn't dumpable. One that has ended runs as nobody."""
+    lines = (process / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+    if any(line.startswith("State:\tZ") for line in lines):
+        return set()
+    return {int(line.split()[1]) for line in lines if line.startswith("Uid:")}
 
 
 def closed_to_others(path: str) -> str | None:
