@@ -14,6 +14,11 @@ _FULL = (numbers.ENOSPC, numbers.EDQUOT)
 _FILES = (numbers.EMFILE, numbers.ENFILE)
 TOO_MANY_FILES = "too-many-files"
 """A fault of the host's limit, or the machine's, and not of the disk; it ends by itself, too."""
+_MEND = {
+    **dict.fromkeys(_FULL, "free some space, then start again, or give the command again"),
+    numbers.EFBIG: "raise the limit on file sizes (`ulimit -f`), then start again, or give the command again",
+    0: "look after the disk, then start again, or give the command again",
+}
 
 
 def lacks_files(words: str) -> bool:
@@ -279,7 +284,7 @@ class FlushFailed(SubstrateError):
     def __init__(self, path: str, reason: str, errno: int | None) -> None:
         many = errno in _FILES or lacks_files(reason)
         more = "allow its host more open files (`ulimit -n` of the shell, LimitNOFILE= of systemd)"
-        mend = more if many else "free space or replace the disk, then open the repository again"
+        mend = more if many else _MEND.get(errno or 0, _MEND[0])
         super().__init__(f"{path}: writing failed: {reason}", hint=f"nothing was acknowledged; {mend}")
         self.path = path
         self.reason = reason

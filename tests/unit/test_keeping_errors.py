@@ -1,7 +1,10 @@
-"""Which names are said where a deployment is looked for that isn't there: a few, and those that may be meant."""
+"""What is said where something is looked for that isn't there, or can't be written: what helps."""
+
+import errno
 
 import pytest
 
+from substrate.errors import FlushFailed
 from waypost.host.keeping_errors import NoSuchDeployment
 
 MANY = tuple(f"d{number:04}" for number in range(2000))
@@ -28,3 +31,19 @@ def test_of_thousands_a_few_are_named_and_the_rest_is_counted(name: str) -> None
     assert len(error.hint) < 200
     assert error.hint.endswith(" and 1,992 more; `waypost why --json` has them all")
     assert ("d1999" in error.hint) == (name == "d19999")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "free some space"),
+        (errno.EFBIG, "`ulimit -f`"),
+        (errno.EMFILE, "`ulimit -n`"),
+        (errno.EIO, "look after the disk"),
+        (None, "look after the disk"),
+    ],
+)
+def test_what_mends_a_write_that_failed_is_what_its_number_says(number: int | None, words: str) -> None:
+    """A quota isn't mended by another disk, nor a limit by more space."""
+    assert words in FlushFailed("r.git", "no", number).hint
