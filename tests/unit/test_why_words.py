@@ -147,10 +147,8 @@ def test_runs_that_wait_for_people_are_not_passed_over_where_all_is_as_it_should
 @pytest.mark.parametrize(
     ("people", "said"),
     [
-        (ForPeople(asked=0, paused=1), "1 run is paused until somebody lets it go on: `waypost runs`"),
-        (ForPeople(asked=0, paused=1200), "1,200 runs are paused until somebody lets them go on: `waypost runs`"),
-        (ForPeople(asked=0, held=1), "1 mail is on hold: `waypost queue hold`"),
-        (ForPeople(asked=0, held=2), "2 mails are on hold: `waypost queue hold`"),
+        (ForPeople(asked=0, held=1), "1 run or mail is held until somebody lets it go on: `waypost queue hold`"),
+        (ForPeople(0, 1200), "1,200 runs and mails are held until somebody lets them go on: `waypost queue hold`"),
     ],
 )
 def test_what_is_paused_or_on_hold_is_told_beside_a_deployment_that_is_well(people: ForPeople, said: str) -> None:

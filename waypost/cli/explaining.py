@@ -63,12 +63,11 @@ def why(what: str | None, data: str | None, *, as_json: bool) -> Exit:
 class ForPeople:
     """What needs somebody in deployments that are as they should be, as their host counts it.
 
-    ``asked``: runs that wait for a person's answer; None where nobody has counted them all. ``paused``: runs that go on
-    when somebody lets them. ``held``: mails that somebody is to let in, or to reject.
+    ``asked``: runs that wait for a person's answer; None where nobody has counted them all. ``held``: paused runs, and
+    mails on hold, that go on when somebody lets them.
     """
 
     asked: int | None = None
-    paused: int = 0
     held: int = 0
 
 
@@ -81,8 +80,8 @@ def _for_people(where: DataDir) -> ForPeople:
     asked = sum(each.get("approval", 0) for each in waiting)
     return ForPeople(
         asked=asked or (0 if len(waiting) == len(rows) else None),
-        paused=sum(each.get(kind, 0) for each in waiting for kind in ("code", "poison", "operator")),
-        held=sum(row.on_hold or 0 for row in rows),
+        held=sum(each.get(kind, 0) for each in waiting for kind in ("code", "poison", "operator"))
+        + sum(row.on_hold or 0 for row in rows),
     )
 
 
@@ -133,14 +132,13 @@ def all_words(answer: Whys, options: tuple[str, ...] = (), *, people: ForPeople 
     counted = ", ".join(f"{number} {state}" for state, number in sorted(calm.items()) if number)
     if counted:
         yield from _wrapped(f"as it should be: {counted}; `waypost why DEPLOYMENT` says more of one")
-    if people.paused:
-        runs = (
-            "run is paused until somebody lets it" if people.paused == 1 else "runs are paused until somebody lets them"
-        )
-        yield f"{people.paused:,} {runs} go on: `{harmless(beside('waypost runs', *options))}`"
     if people.held:
-        mails = "mail is" if people.held == 1 else "mails are"
-        yield f"{people.held:,} {mails} on hold: `{harmless(beside('waypost queue hold', *options))}`"
+        what = (
+            "run or mail is held until somebody lets it"
+            if people.held == 1
+            else "runs and mails are held until somebody lets them"
+        )
+        yield f"{people.held:,} {what} go on: `{harmless(beside('waypost queue hold', *options))}`"
     listed = harmless(beside("waypost approvals", *options))
     if people.asked:
         yield f"{people.asked:,} {'run asks' if people.asked == 1 else 'runs ask'} something of people: `{listed}`"
