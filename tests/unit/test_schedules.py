@@ -3,6 +3,7 @@
 import contextlib
 import importlib.resources
 import itertools
+import os
 import sys
 import zoneinfo
 from datetime import UTC, datetime
@@ -158,6 +159,16 @@ def test_a_zone_whose_file_is_gone_or_not_whole_is_none(tmp_path, monkeypatch, l
     assert "tzdata" in refused.value.hint
     monkeypatch.undo()
     assert zones.shown(at("2026-11-30T09:00"), zones.zone("Asia/Tokyo")).hour == 18, "whole again"
+
+
+def test_a_zone_whose_file_is_a_pipe_is_none(tmp_path, monkeypatch):
+    """Nobody writes to it: the host would wait in its start, or in a deployment's writer, for ever."""
+    os.mkfifo(tmp_path / "Tokyo")
+    zones.zone.cache_clear()
+    assert "Asia/Tokyo" in zones.names()
+    monkeypatch.setattr(importlib.resources, "files", lambda _: tmp_path)
+    with pytest.raises(NoZone, match="no plain file"):
+        zones.zone("Asia/Tokyo")
 
 
 def test_without_a_zone_database_there_is_no_zone(monkeypatch):

@@ -12,6 +12,8 @@ import importlib.resources
 import io
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -50,7 +52,7 @@ def release() -> str:
 @functools.cache
 def names() -> frozenset[str]:
     """Every name there is: 500 and some, spelt exactly so."""
-    listed = importlib.resources.files(_PACKAGE).joinpath("zones").read_text("utf-8")
+    listed = _plain(importlib.resources.files(_PACKAGE).joinpath("zones")).read_text("utf-8")
     return frozenset(listed.split()) - _NO_PLACE
 
 
@@ -75,11 +77,18 @@ def _read(name: str) -> tzinfo:
     *folders, last = name.split("/")
     # As a package's file: ZoneInfo(name) would prefer the machine's own.
     where = importlib.resources.files(".".join((_PACKAGE, "zoneinfo", *folders))).joinpath(last)
-    with where.open("rb") as file:
+    with _plain(where).open("rb") as file:
         raw = file.read(LARGEST + 1)
     if not whole(raw):  # Python's reader would go on for ever, or end the process
         raise ValueError("its file isn't whole, or is damaged")
     return ZoneInfo.from_file(io.BytesIO(raw), key=name)
+
+
+def _plain(where: Traversable) -> Traversable:
+    """The same. Raises ValueError for what is there and is no file: to open a pipe is to wait for who writes to it."""
+    if isinstance(where, Path) and where.exists() and not where.is_file():
+        raise ValueError("its file is no plain file")
+    return where
 
 
 def _instead(name: str) -> str:
