@@ -67,8 +67,9 @@ from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell
 
-SWITCH = 0.0005
-"""Seconds between two switches of threads: with the default of 5 ms an answer that crosses six of them is slow."""
+SWITCH = 0.002
+"""Seconds between two switches of threads: with the default of 5 ms an answer that crosses six of them is slow. Whoever
+waits for its turn looks that often: with dozens of deployments at work at once, 0.5 ms cost as much as their work."""
 _MARGIN = 10.0
 
 
