@@ -146,7 +146,7 @@ def _meant(step: str, path: str, raw: bytes, leaving: Leaving) -> StepGrants:
     except (Invalid, BadPath) as bad:
         raise Unreadable(path, bad.message) from bad
     for record in others:
-        leaving.add(path, f"it grants what this host knows nothing of: {record}")
+        leaving.add(path, f"what this host knows nothing of, or the list denies: {record}")
     if found.mail and step != RUN:
         leaving.add(path, f"no step sends mail here, the run does (--grants {RUN}=REPOSITORY): {', '.join(found.mail)}")
         found = model.granted(secrets=found.secrets, children=found.children)

@@ -76,6 +76,27 @@ def test_what_the_reference_grants_and_we_have_not_is_named_and_grants_nothing(t
     assert all(each.path == "fetch:state/grants.json" for each in done.left)
 
 
+@pytest.mark.parametrize(
+    ("denied", "secrets"),
+    [
+        (b'"secret:github"', ("ledger",)),
+        (b'"SECRET:GitHub"', ("ledger",)),
+        (b'"secret:git*"', ()),
+        (b'"*"', ()),
+        (b"7", ()),
+        (b'"mail:*"', ("github", "ledger")),
+    ],
+)
+def test_what_one_record_denies_no_other_grants(denied: bytes, secrets: tuple[str, ...]) -> None:
+    """In whichever order they stand; a denial of many, or one that can't be read, is of all that it may mean."""
+    allow = [b'{"resource":"secret:%s","action":"read","effect":"allow"}' % name for name in (b"github", b"ledger")]
+    deny = b'{"resource":%s,"action":"read","effect":"deny"}' % denied
+    for records in ((deny, *allow), (*allow, deny)):
+        found, left = reference_grants.read(b'{"grants":[%s]}' % b",".join(records))
+        assert found.secrets == secrets
+        assert len(left) == 3 - len(secrets)
+
+
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"grants":{}}', b'{"grants":[7]}', b'{"grants":[],"more":1}'])
 def test_what_is_no_list_of_grants_is_refused(raw: bytes) -> None:
     """Whoever reads it decides what follows."""

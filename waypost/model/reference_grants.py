@@ -6,10 +6,11 @@ Its hub grants tools, which this host has none of. What this host knows is writt
     {"resource":"secret:github","action":"read","effect":"allow"}
     {"resource":"workflow:billing","action":"spawn","effect":"allow"}
 
-Promise: a record that means anything else, or more than these, grants nothing here; it is named as left out.
+Promise: a record that means anything else, or more than these, grants nothing here, nor does what another record of the
+list denies; each is named as left out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -42,9 +43,10 @@ def read(raw: bytes) -> tuple[StepGrants, tuple[str, ...]]:
         raise Invalid("no list of grants")
     taken: dict[str, list[str]] = {kind: [] for kind, _ in _KINDS}
     left: list[str] = []
+    denied = frozenset(_denials(found["grants"]))
     for record in found["grants"]:
         kind, value = _read(record)
-        if value is None:
+        if value is None or not denied.isdisjoint(("", kind, _one_form(record["resource"]))):
             left.append(msgspec.json.encode(record).decode()[:_SHOWN])
         else:
             taken[kind].append(value)
@@ -81,6 +83,21 @@ def _read(record: Record) -> tuple[str, str | None]:
         return kind, check(value)
     except Invalid:
         return kind, None
+
+
+def _denials(records: Iterable[Record]) -> Iterator[str]:
+    """What is denied: a resource; or its kind, or all (""), where it isn't one resource that is named."""
+    for record in records:
+        if record.get("effect", "allow") != "allow":
+            resource = record.get("resource")
+            text = _one_form(resource) if isinstance(resource, str) else ""
+            kind, colon, _ = text.partition(":")
+            known = kind if any(kind == each for each, _ in _KINDS) else ""
+            yield text if colon and "*" not in text else known
+
+
+def _one_form(resource: str) -> str:
+    return resource.strip().lower()
 
 
 def _listed(grants: StepGrants) -> Iterator[tuple[str, str, Sequence[str]]]:
