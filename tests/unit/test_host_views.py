@@ -376,6 +376,14 @@ def test_a_step_is_at_work_only_where_there_is_a_process(here: Situation, said: 
     assert why(told(STARTED, STEP), here).waiting[-1].waits_for == said
 
 
+@pytest.mark.parametrize("here", [HERE, replace(HERE, state="held")])
+def test_of_a_cancelled_run_no_step_is_promised_to_be_run_again(here: Situation) -> None:
+    """What was at work when its end was asked for is told to stop; only a step of its clean-up is run again."""
+    (step,) = (each for each in why(told(STARTED, STEP, CANCEL), here).waiting if each.kind == "step")
+    assert step.then.startswith("unless the cancel ends it, ")
+    check_reason(why(told(STARTED, STEP, CANCEL), here))
+
+
 @pytest.mark.parametrize(
     ("since", "until"),
     [

@@ -271,11 +271,12 @@ def _stepping(wait: Waiting, run: Told, *, at_work: bool, stopped: bool) -> tupl
     step = None if known is None or wait.call is None else known.steps.get(wait.call)
     name = "a step" if step is None else f"step {printable(step.step, _TITLE)}"
     tried = f", attempt {step.attempt}" if step is not None and step.attempt > 1 else ""
+    unless = "unless the cancel ends it, " if known is not None and known.cancel is not None else ""
     if not at_work:
-        return f"{name}{tried}, which had begun", "it is run again, and the run goes on with its result"
+        return f"{name}{tried}, which had begun", f"{unless}it is run again, and the run goes on with its result"
     if stopped:
         return f"{name}{tried}, whose process has been stopped", "it goes on with its process"
-    then = "the run goes on with its result; if the process ends before that, the step is run again"
+    then = f"{unless}the run goes on with its result; if the process ends before that, the step is run again"
     return f"{name}{tried}, which is at work", then
 
 
