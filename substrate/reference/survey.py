@@ -7,6 +7,8 @@ each queue entry; logs and messages are read again when it is their turn.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from substrate import layout
 from substrate.errors import BadPath
 from substrate.reference import queue, runs
@@ -147,7 +149,9 @@ def _meant(step: str, path: str, raw: bytes, leaving: Leaving) -> StepGrants:
         raise Unreadable(path, bad.message) from bad
     for record in others:
         leaving.add(path, f"what this host knows nothing of, or the list denies: {record}")
-    if found.mail and step != RUN:
-        leaving.add(path, f"no step sends mail here, the run does (--grants {RUN}=REPOSITORY): {', '.join(found.mail)}")
+    if found.mail is not UNSET and step != RUN:
+        if found.mail:
+            run = f"the run does (--grants {RUN}=REPOSITORY)"
+            leaving.add(path, f"no step sends mail here, {run}: {', '.join(found.mail)}")
         found = model.granted(secrets=found.secrets, children=found.children)
     return found

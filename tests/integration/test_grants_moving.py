@@ -21,7 +21,7 @@ from waypost.host.offline import public_key
 from waypost.host.restore import restore
 from waypost.model import reference_grants
 from waypost.model.errors import Invalid
-from waypost.model.grants import RUN, granted
+from waypost.model.grants import RUN, StepGrants, granted
 from waypost.model.ids import Deployment
 from waypost.testing import reference as made
 from waypost.testing.disks import Died, DyingDisk
@@ -30,6 +30,7 @@ GIVEN = {
     RUN: granted(mail=["*@partner.example", "boss@example.com"], secrets=["ledger"]),
     "fetch": granted(secrets=["github"], children=["billing"]),
 }
+NOTHING_DECLARED = {RUN: granted(mail=[], children=[])}
 
 
 def theirs(folder: Path) -> Path:
@@ -40,20 +41,21 @@ def theirs(folder: Path) -> Path:
     return source.path
 
 
-def test_what_is_exported_comes_back_the_same(tmp_path: Path) -> None:
-    """Out as agent-state repositories, and in again by the import that reads them."""
-    repositories = export(GIVEN, tmp_path / "out", 1_790_000_000)
+@pytest.mark.parametrize("given", [GIVEN, NOTHING_DECLARED], ids=["some", "nobody"])
+def test_what_is_exported_comes_back_the_same(tmp_path: Path, given: dict[str, StepGrants]) -> None:
+    """Out as agent-state repositories, and in again by the import that reads them; what was taken back stays so."""
+    repositories = export(given, tmp_path / "out", 1_790_000_000)
     steps = {path.name.removesuffix(".git"): path for path in repositories}
     order = Order(source=theirs(tmp_path), name=Deployment("desk"), address=None, steps=steps)
     done = carry_out(tmp_path / "data", order)
-    assert done.grants == (RUN, "fetch")
+    assert done.grants == tuple(given)
     assert not done.left
     data = DataDir(tmp_path / "data")
     reader = Reader.open(data.repo("desk"), public_key(data))
-    assert dict(reader.granted().steps) == GIVEN
+    assert dict(reader.granted().steps) == given
 
     again = export_from(data, "desk", tmp_path / "again")
-    assert [path.name for path in again] == ["@run.git", "fetch.git"]
+    assert [path.name for path in again] == [f"{step}.git" for step in given]
     with pytest.raises(NotWritable):
         export_from(data, "desk", tmp_path / "again")
 
@@ -83,6 +85,7 @@ def test_what_the_reference_grants_and_we_have_not_is_named_and_grants_nothing(t
         (b'"SECRET:GitHub"', ("ledger",)),
         (b'"secret:git*"', ()),
         (b'"*"', ()),
+        (b'"tool:*"', ("github", "ledger")),
         (b"7", ()),
         (b'"mail:*"', ("github", "ledger")),
     ],
@@ -95,6 +98,14 @@ def test_what_one_record_denies_no_other_grants(denied: bytes, secrets: tuple[st
         found, left = reference_grants.read(b'{"grants":[%s]}' % b",".join(records))
         assert found.secrets == secrets
         assert len(left) == 3 - len(secrets)
+
+
+@pytest.mark.parametrize("denied", [b'"mail:boss@example.com"', b'"mail:*@example.com"', b'"*"'])
+def test_where_mail_is_denied_the_declared_isn_t_granted_by_itself(denied: bytes) -> None:
+    """The code may declare the very address; an operator grants what is meant."""
+    found, left = reference_grants.read(b'{"grants":[{"resource":%s,"action":"send","effect":"deny"}]}' % denied)
+    assert found.mail == ()
+    assert len(left) == 1
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"grants":{}}', b'{"grants":[7]}', b'{"grants":[],"more":1}'])

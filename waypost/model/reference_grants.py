@@ -5,6 +5,7 @@ Its hub grants tools, which this host has none of. What this host knows is writt
     {"resource":"mail:boss@example.com","action":"send","effect":"allow"}
     {"resource":"secret:github","action":"read","effect":"allow"}
     {"resource":"workflow:billing","action":"spawn","effect":"allow"}
+    {"resource":"mail:*","action":"send","effect":"deny"}         nobody, whomever the code declares; so for workflows
 
 Promise: a record that means anything else, or more than these, grants nothing here, nor does what another record of the
 list denies; each is named as left out.
@@ -28,6 +29,10 @@ _KINDS: dict[tuple[str, str], Callable[[str], str]] = {
     ("secret", "read"): handle,
     ("workflow", "spawn"): deployment,
 }
+_NOBODY: dict[str, Record] = {
+    kind: {"resource": f"{kind}:*", "action": action, "effect": "deny"}
+    for kind, action in (("mail", "send"), ("workflow", "spawn"))
+}
 _FIELDS = frozenset({"resource", "action", "effect"})
 _list = msgspec.json.Decoder(dict[str, list[Record]])
 _SHOWN = 120
@@ -46,12 +51,18 @@ def read(raw: bytes) -> tuple[StepGrants, tuple[str, ...]]:
     denied = frozenset(_denials(found["grants"]))
     for record in found["grants"]:
         kind, value = _read(record)
+        if record in _NOBODY.values():
+            continue
         if value is None or not denied.isdisjoint(("", kind, _one_form(record["resource"]))):
             left.append(msgspec.json.encode(record).decode()[:_SHOWN])
         else:
             taken[kind].append(value)
-    mail = taken["mail"] or UNSET
-    return granted(mail=mail, secrets=taken["secret"], children=taken["workflow"] or UNSET), tuple(left)
+    # Where something of a kind is denied, what the code declares isn't granted by itself.
+    narrowed = {text.partition(":")[0] for text in denied}
+    mail, children = (
+        taken[kind] or (() if not narrowed.isdisjoint(("", kind)) else UNSET) for kind in ("mail", "workflow")
+    )
+    return granted(mail=mail, secrets=taken["secret"], children=children), tuple(left)
 
 
 def write(grants: StepGrants) -> bytes:
@@ -61,6 +72,7 @@ def write(grants: StepGrants) -> bytes:
         for kind, action, values in _listed(grants)
         for value in values
     ]
+    records += [_NOBODY[kind] for kind, _, values in _listed(grants) if kind in _NOBODY and values == ()]
     return msgspec.json.format(msgspec.json.encode({"grants": records}), indent=2) + b"\n"
 
 
@@ -92,8 +104,8 @@ def _denials(records: Iterable[Record]) -> Iterator[str]:
             resource = record.get("resource")
             text = _one_form(resource) if isinstance(resource, str) else ""
             kind, colon, _ = text.partition(":")
-            known = kind if any(kind == each for each, _ in _KINDS) else ""
-            yield text if colon and "*" not in text else known
+            many = "" if not colon or "*" in kind else kind
+            yield many if not many or "*" in text else text
 
 
 def _one_form(resource: str) -> str:
@@ -101,6 +113,8 @@ def _one_form(resource: str) -> str:
 
 
 def _listed(grants: StepGrants) -> Iterator[tuple[str, str, Sequence[str]]]:
-    yield "mail", "send", grants.mail or ()
+    if grants.mail is not UNSET:
+        yield "mail", "send", grants.mail
     yield "secret", "read", grants.secrets
-    yield "workflow", "spawn", grants.children or ()
+    if grants.children is not UNSET:
+        yield "workflow", "spawn", grants.children
