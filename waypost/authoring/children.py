@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import msgspec
 
 from waypost.authoring.errors import ChildRefused, Misdeclared, NotReplayable
-from waypost.authoring.functions import bound, is_async, is_function, is_generator, plain_parameters
+from waypost.authoring.functions import Decorated, bound, is_async, is_function, is_generator, plain_parameters
 from waypost.authoring.requests import CallChild, ChildSpec
 from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
 from waypost.authoring.steps import LONGEST_NAME, Step
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Child(Generic[P, R]):
+class Child(Decorated[P], Generic[P, R]):
     """A child of a workflow.
 
     ``child(…)`` in an ``async def`` run gives a coroutine to be awaited, in a ``def`` run it blocks and gives the
@@ -30,14 +30,8 @@ class Child(Generic[P, R]):
     """
 
     def __init__(self, spec: ChildSpec, function: Callable[P, Any]) -> None:
+        super().__init__(spec.name, function)
         self.spec = spec
-        self.function = function
-        self.__name__ = spec.name
-        self.__doc__ = function.__doc__
-        self.__wrapped__ = function
-
-    def __repr__(self) -> str:
-        return f"<child {self.spec.name}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Start a child run with these arguments, and wait for its end.

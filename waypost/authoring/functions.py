@@ -8,10 +8,12 @@ import functools
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 if TYPE_CHECKING:
     from inspect import Signature
+
+P = ParamSpec("P")
 
 # Of a code object's co_flags: a promise of the language reference's data model, there by these numbers since 3.6.
 _VARARGS = 0x04
@@ -19,6 +21,19 @@ _VARKEYWORDS = 0x08
 _GENERATOR = 0x20
 _COROUTINE = 0x80
 _ASYNC_GENERATOR = 0x200
+
+
+class Decorated(Generic[P]):
+    """What a decorator makes of a function: it keeps that, and has the name under which it is known in runs."""
+
+    def __init__(self, name: str, function: Callable[P, Any]) -> None:
+        self.function = function
+        self.__name__ = name
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self.__name__}>"
 
 
 def is_function(given: object) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from waypost.authoring.errors import Misdeclared, NotReplayable
-from waypost.authoring.functions import bound, is_async, is_function, is_generator
+from waypost.authoring.functions import Decorated, bound, is_async, is_function, is_generator
 from waypost.authoring.requests import CallStep, StepSpec
 from waypost.authoring.scope import Ask, InStep, Nowhere, Stray, current
 from waypost.model.errors import Invalid
@@ -25,7 +25,7 @@ LINE = 1000
 _UNCHANGING = frozenset((type(None), bool, int, float, str, bytes, Mail))
 
 
-class Step(Generic[P, R]):
+class Step(Decorated[P], Generic[P, R]):
     """A step of a workflow.
 
     ``step(…)`` in an ``async def`` run gives a coroutine to be awaited, in a ``def`` run it blocks and gives the
@@ -33,14 +33,8 @@ class Step(Generic[P, R]):
     """
 
     def __init__(self, spec: StepSpec, function: Callable[P, Any]) -> None:
+        super().__init__(spec.name, function)
         self.spec = spec
-        self.function = function
-        self.__name__ = spec.name
-        self.__doc__ = function.__doc__
-        self.__wrapped__ = function
-
-    def __repr__(self) -> str:
-        return f"<step {self.spec.name}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Call the step.
