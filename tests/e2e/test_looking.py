@@ -193,6 +193,17 @@ def test_ctrl_c_ends_top_and_is_no_failure(host: HostProcess) -> None:
     assert shown.said.endswith("\x1b[?25h\x1b[?1049l")
 
 
+@pytest.mark.torture
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_top_that_is_told_to_end_leaves_the_terminal_as_it_was(host: HostProcess, ending: signal.Signals) -> None:
+    """A screen without a cursor, where nothing is kept, is no way to leave one."""
+    with Terminal("top", "--data", str(host.data)) as shown:
+        shown.wait_for("asking")
+        shown.process.send_signal(ending)
+        assert shown.end() == 128 + ending
+    assert shown.said.endswith("\x1b[?25h\x1b[?1049l")
+
+
 def test_without_a_host_top_says_how_to_start_one(tmp_path: Path) -> None:
     """Nothing is known then but what `waypost runs` reads."""
     (tmp_path / "data").mkdir()

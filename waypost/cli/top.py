@@ -6,10 +6,12 @@ terminal.
 
 import os
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from types import FrameType
 
 import msgspec
 
@@ -50,6 +52,8 @@ def top(data: str | None, *, once: bool, every: float, as_json: bool) -> Exit:
 def _live(client: Client, every: float) -> None:
     """Draw over and over; whatever ends it, the terminal is left as it was."""
     pause = threading.Event()  # nobody sets it: a wait that Ctrl-C ends
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, _told_to_end)
     sys.stdout.write(_OPEN)
     try:
         while True:
@@ -67,6 +71,11 @@ def _live(client: Client, every: float) -> None:
     finally:
         sys.stdout.write(_CLOSE)
         sys.stdout.flush()
+
+
+def _told_to_end(number: int, _frame: FrameType | None) -> None:
+    """Unwind, for the terminal's sake; the status is what a shell has for the signal."""
+    raise SystemExit(128 + number)
 
 
 def lines(answer: Top, columns: int | None) -> Iterator[str]:
