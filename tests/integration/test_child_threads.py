@@ -49,6 +49,15 @@ async def work() -> int:
 """
 
 
+STOPS = """
+@flow.step
+async def work() -> int:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.01)
+    return await asyncio.to_thread(lambda: 1)
+"""
+
+
 @pytest.mark.parametrize(
     "step", [DEAF, DUMB, DUMB_TOO, LOOPS_END], ids=["frames", "def step", "async def step", "loop"]
 )
@@ -62,3 +71,15 @@ def test_a_thread_that_can_say_nothing_more_ends_its_process(tmp_path: Path, ste
         host.drive()
         assert host.wait_for_exit() == 70
         assert host.output.decode().rstrip().endswith(("MemoryError", "SystemExit"))
+
+
+def test_a_step_that_stops_the_loop_of_all_async_steps_stops_none(tmp_path: Path) -> None:
+    """As a program of its own might, at its end: every async step after it failed, of every run."""
+    file = tmp_path / "flow.py"
+    file.write_text(HEAD + STOPS, encoding="utf-8")
+    log = MemoryLog()
+    log.start(MAIL)
+    with ScriptedHost(file, log) as host:
+        host.drive()
+        host.until_ended()
+        assert host.kinds()[-2:] == ["StepCompleted", "RunCompleted"]

@@ -18,6 +18,7 @@ class AsyncBodies:
         self._loop = asyncio.new_event_loop()
         # asyncio keeps no task alive; touched by the loop's thread alone.
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+        self._over = False
         self._thread = threading.Thread(target=or_end, args=(self._turn,), name="waypost-async-steps", daemon=True)
         try:
             self._thread.start()
@@ -35,8 +36,12 @@ class AsyncBodies:
 
     def close(self) -> None:
         """Cancel what runs and end the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._end)
         self._thread.join()
+
+    def _end(self) -> None:
+        self._over = True
+        self._loop.stop()
 
     def _spawn(self, make: Callable[[], Coroutine[Any, Any, None]], context: Context, name: Hashable) -> None:
         task = self._loop.create_task(make(), context=context)
@@ -51,10 +56,9 @@ class AsyncBodies:
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self._loop)
-        try:
+        while not self._over:  # a step that stops it holds up the others for a moment only
             self._loop.run_forever()
-        finally:
-            for task in tuple(self._tasks.values()):
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*self._tasks.values(), return_exceptions=True))
-            self._loop.close()
+        for task in tuple(self._tasks.values()):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*self._tasks.values(), return_exceptions=True))
+        self._loop.close()
