@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from substrate.access import ACTIONS, EVERY
+from substrate.access import ACTIONS, VERBS
 from substrate.principals import TABLE
 from substrate.rules.queue import MOVES
 from substrate.rules.table import ADVICE, BOOK, ELSEWHERE
@@ -55,7 +55,8 @@ def _authors() -> Iterator[str]:
     )
     yield from ("", "## Who may do what with a repository", "", "| who | may |", "|---|---|")
     for who, actions in ACTIONS.items():
-        yield f"| {who} | {', '.join(action for action in EVERY if action in actions)} |"
+        yield f"| {who} | {', '.join(action for action in VERBS if action in actions)} |"
+    yield "| user | what the token claims, on references that match, until it expires, and where authorized |"
 
 
 def _moves() -> Iterator[str]:
