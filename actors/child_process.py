@@ -66,7 +66,7 @@ class Wire(Protocol):
 
 
 class Wires(Protocol):
-    """The one I/O thread of a host (``waypost.host.wires``)."""
+    """The one I/O thread of a host (``waypost.host.processes.wires``)."""
 
     def adopt(self, spawned: spawn.Spawned, owner: Ref) -> Wire:
         """Take over a child's descriptors. The owner is told BytesCame, Written, Stalled, and ProcessEnded last."""

@@ -27,9 +27,8 @@ import msgspec
 from benchmarks.figures import BLOCK, Probe, quantile, steady
 from benchmarks.served import as_in_a_host
 from substrate.actor import SubstrateActor
-from substrate.disk import Disk
 from substrate.effects import Again, To
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -48,6 +47,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
+from substrate.signing.keys import SigningKey
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model import events as ev

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.figures import Probe, load, say, show
 from benchmarks.served import Served, Steps, as_in_a_host
-from substrate.keys import SigningKey
+from substrate.signing.keys import SigningKey
 
 FOUR = 4
 BATCH = 16

@@ -23,10 +23,10 @@ from typing import Self
 
 from benchmarks.figures import load, quantile, say, show
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import MailTaken
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostError
-from waypost.host.spool import leave
+from waypost.host.mail.spool import leave
 from waypost.testing.background import COMMAND
 from waypost.testing.sleeping import mail, name_of, sleeping
 

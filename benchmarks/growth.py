@@ -21,8 +21,8 @@ import msgspec
 
 from benchmarks.figures import Probe, load, quantile, say, seconds, show, steady
 from benchmarks.served import Served, Steps, as_in_a_host
-from substrate.keys import SigningKey
 from substrate.messages import ReadLog
+from substrate.signing.keys import SigningKey
 
 SMALL = 100
 BURST, BURSTS = 200, 20

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken
+from waypost.host.answers.records import MailTaken
 from waypost.host.app import Config, Host
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
 
 FLOW = """
 from waypost import Mail, Workflow

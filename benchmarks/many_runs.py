@@ -21,11 +21,11 @@ from pathlib import Path
 from benchmarks.figures import load, show
 from benchmarks.processes import memory
 from benchmarks.repositories import ADDRESS, create, parked
-from substrate.folder import Folder
-from substrate.keys import SigningKey
+from substrate.files.folder import Folder
+from substrate.signing.keys import SigningKey
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import MailTaken
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostError
 from waypost.testing.background import COMMAND
 from waypost.testing.host_process import HostProcess

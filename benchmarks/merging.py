@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from substrate.keys import SigningKey
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model.limits import DEFAULT
 from waypost.testing.stores import fresh_store, put
 

@@ -25,8 +25,8 @@ import msgspec
 from benchmarks.figures import Probe, load, quantile, say, seconds, show, steady
 from benchmarks.processes import memory
 from benchmarks.served import START, Operations, Served, Steps, as_in_a_host, mail
-from substrate.keys import SigningKey
 from substrate.messages import Append, Claim, Enqueue, TakeUp, WorkflowProcess
+from substrate.signing.keys import SigningKey
 from waypost.model import events as ev
 
 LIVE = 8

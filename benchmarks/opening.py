@@ -18,18 +18,18 @@ from pathlib import Path
 from benchmarks.figures import load, show
 from benchmarks.many_runs import spent
 from benchmarks.repositories import ADDRESS, AT, AUTHOR, DEPLOYMENT, commits, create, long_run, parked
-from substrate.disk import Disk
 from substrate.effects import To
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import Append, Stage, Submit, Supervisor
 from substrate.reader import Reader
 from substrate.settings import Settings, message_ids
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from substrate.writer import Writer
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken
-from waypost.host.datadir import DataDir
-from waypost.host.describe import describe_all
+from waypost.host.answers.records import MailTaken
+from waypost.host.code.describe import describe_all
+from waypost.host.datadir.directory import DataDir
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT

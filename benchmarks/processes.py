@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from waypost.host.app import Config, Host
-from waypost.host.describe import describe_all
-from waypost.host.isolation import Asked, choose
-from waypost.host.isolation_errors import NotIsolated
-from waypost.host.live import Live
-from waypost.host.offline import Offline
+from waypost.host.code.describe import describe_all
+from waypost.host.processes.isolation import Asked, choose
+from waypost.host.processes.isolation_errors import NotIsolated
+from waypost.host.reading.live import Live
+from waypost.host.reading.offline import Offline
 from waypost.model.limits import DEFAULT
 from waypost.testing.memory_log import MemoryLog
 from waypost.testing.scripted_host import ScriptedHost

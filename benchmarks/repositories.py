@@ -16,10 +16,10 @@ import msgspec
 
 from substrate import layout
 from substrate import state as files
-from substrate.keys import SigningKey
 from substrate.operations.buckets import BUCKET_ENTRIES, Watermark
 from substrate.operations.grants import encode_grants, grants
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, run_id
 from waypost.model.limits import DEFAULT, MIB, Limits

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from substrate.fsck import Looked, fsck
-from substrate.keys import SigningKey
+from substrate.checking.fsck import Looked, fsck
 from substrate.messages import Append, Claim, Enqueue, Operation, TakeUp, WorkflowProcess
 from substrate.operations import Change
 from substrate.rules import Ground, judge, proposed
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.testing.desk import ADDRESS, REPOSITORY, STARTED, Desk, first_files, message

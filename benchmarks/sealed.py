@@ -17,8 +17,7 @@ import msgspec
 
 from benchmarks.append import ADDRESS, RealClock
 from substrate.actor import SubstrateActor
-from substrate.folder import Folder
-from substrate.keys import SigningKey
+from substrate.files.folder import Folder
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -37,6 +36,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
+from substrate.signing.keys import SigningKey
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.shell import Ref, request

@@ -15,7 +15,6 @@ import msgspec
 
 from ipc import cores
 from substrate.actor import SubstrateActor
-from substrate.keys import SigningKey
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -34,6 +33,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
+from substrate.signing.keys import SigningKey
 from waypost.host.app import SWITCH
 from waypost.host.heap import give_back
 from waypost.model import events as ev

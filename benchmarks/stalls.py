@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.figures import Probe, load, say, seconds
 from benchmarks.served import Served, Steps, as_in_a_host
-from substrate.keys import SigningKey
 from substrate.messages import Append, PutBlob, ReadBlob, Seal, Stage
+from substrate.signing.keys import SigningKey
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 from waypost.shell import request

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from benchmarks.figures import load, say, show
 from waypost.host.app import Config, Host
-from waypost.host.describe import describe_all
-from waypost.host.live import Live
-from waypost.host.offline import Offline
+from waypost.host.code.describe import describe_all
+from waypost.host.reading.live import Live
+from waypost.host.reading.offline import Offline
 from waypost.model.limits import DEFAULT, Limits
 
 STEPS = 11

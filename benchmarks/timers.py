@@ -24,7 +24,7 @@ from benchmarks.repositories import ADDRESS, AT, DAY, DEPLOYMENT, create, parked
 from substrate import Settings, SigningKey, message_ids, runlog
 from substrate.actor import SubstrateActor
 from substrate.messages import Appended, Committed, Done, Durable, Open, Subscribe
-from substrate.readview import open_readonly
+from substrate.storage.readview import open_readonly
 from waypost.acting import Ref
 from waypost.model import events as ev
 from waypost.model.deadlines import deadlines

@@ -15,18 +15,18 @@ import msgspec
 from benchmarks.figures import load, say, show
 from benchmarks.repositories import ADDRESS, AT, REPOSITORY, create, parked
 from benchmarks.why import Root, deployments, milliseconds
-from substrate.index import Index
-from substrate.keys import SigningKey
+from substrate.indexing.index import Index
 from substrate.messages import Census, ReadCensus
 from substrate.questions import answer
+from substrate.signing.keys import SigningKey
 from waypost.cli.top import lines
+from waypost.host.answers.top import Top
+from waypost.host.api.looking import Lookout
 from waypost.host.clock import SystemClock
-from waypost.host.datadir import lay_out, prepare
-from waypost.host.histogram import Histogram, Recent
-from waypost.host.looking import Lookout
-from waypost.host.observer import Ear
-from waypost.host.observer_logic import State, Watched
-from waypost.host.top_answers import Top
+from waypost.host.datadir.directory import lay_out, prepare
+from waypost.host.watching.histogram import Histogram, Recent
+from waypost.host.watching.observer import Ear
+from waypost.host.watching.observer_logic import State, Watched
 from waypost.model.limits import DEFAULT
 
 LIMIT = 100.0

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.figures import say, show
 from benchmarks.served import Served, Steps
-from substrate.keys import SigningKey
 from substrate.messages import ReadLog
+from substrate.signing.keys import SigningKey
 
 BATCH = 16
 MIB = 1024 * 1024

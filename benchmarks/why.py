@@ -19,13 +19,13 @@ import pykka
 from actors.logic.supervisor_words import describe
 from benchmarks.figures import load, say, show
 from waypost.cli.explaining import all_words
-from waypost.host import reasons
-from waypost.host.datadir import DataDir, lay_out, prepare
-from waypost.host.deploying import keys
-from waypost.host.live import Live
+from waypost.host.answers.why import Whys
+from waypost.host.code.deploying import keys
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
 from waypost.host.messages import Deployed
-from waypost.host.offline import Offline
-from waypost.host.why_answers import Whys
+from waypost.host.reading import reasons
+from waypost.host.reading.live import Live
+from waypost.host.reading.offline import Offline
 from waypost.model.limits import DEFAULT
 from waypost.shell import Question
 from waypost.testing.supervision import RUNNING, SETUP, STATES, a_spec

@@ -7,7 +7,7 @@ process becomes that user, for good, and calls it. It may be stopped, or killed,
 again.
 
 Promise: nothing is signalled under another user than the one that was asked for. That one is no user of the system and
-has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `waypost.host.reserved`, where it
+has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `processes/reserved.py`, where it
 is noted, too, that nothing runs as this user); and the
 process that signals has looked, after it let go of root, that all its ids are that user's and that it has no
 capability. Whatever isn't so is said on stderr, that user is left alone, and the exit status is 1.

@@ -5,10 +5,10 @@ Reading order, from the contract down:
     messages      what the SubstrateActor is told, what it answers, what it publishes
     actor         SubstrateActor: one mailbox around a ``Writer``
     writer        visible, then durable: commits, flushes, answers
-    operations/   every write as a pure decision; principals (who may), routing (which run), index (what is in memory)
+    operations/   every write as a pure decision; principals (who may), routing (which run), indexing/ (what is known)
     runlog        a run's log out of a tree; questions: pages, blobs, lists
-    reader        the same without a host; verify: is it whole, and whose
-    store         commits and flushes; below it trees, journal, pack, seal, recovery, disk
+    reader        the same without a host; checking/: is it whole, and whose (signing/)
+    storage/      commits and flushes: store, and below it journal, seal, recovery, disk; packs/: git's formats
     layout        where everything lies
 
 Imports run downwards in this list. ``layout``, ``messages`` and ``operations`` touch no thread, clock or file.
@@ -16,11 +16,11 @@ Imports run downwards in this list. ``layout``, ``messages`` and ``operations`` 
 
 from typing import TYPE_CHECKING
 
+from substrate.checking.verify import Report, verify
 from substrate.errors import SubstrateError
-from substrate.keys import PublicKey, SigningKey
 from substrate.reader import Reader
 from substrate.settings import Settings, message_ids
-from substrate.verify import Report, verify
+from substrate.signing.keys import PublicKey, SigningKey
 
 if TYPE_CHECKING:
     from substrate.actor import SubstrateActor

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, assert_never
 
-from substrate.disk import Disk
 from substrate.effects import Again, Effect, SpaceShort, To, answered
 from substrate.errors import (
     Damaged,
@@ -22,7 +21,7 @@ from substrate.errors import (
     SubstrateError,
     WrongOwner,
 )
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import (
     Done,
     Flush,
@@ -40,6 +39,7 @@ from substrate.messages import (
     Withheld,
 )
 from substrate.settings import Settings
+from substrate.signing.keys import SigningKey
 from substrate.writer import Writer
 from waypost.acting import Asked, Clock, Next, Reply, Tell, WakeAt
 from waypost.model.limits import DEFAULT, Limits

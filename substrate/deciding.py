@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from substrate import questions
 from substrate.errors import Damaged
-from substrate.index import Index
+from substrate.indexing.index import Index
 from substrate.messages import Enqueue, Operation, Question, Refused, Withheld
 from substrate.operations import Context, Decided, decide
 from substrate.questions import Value

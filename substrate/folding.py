@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Iterator
 
 from substrate import layout, runlog
-from substrate.chain import Chain, Proven
 from substrate.errors import Damaged
 from substrate.runlog import Tree
+from substrate.signing.chain import Chain, Proven
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from substrate import code_names
 from substrate.errors import BadPath
+from substrate.packs import code_names
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId, is_sha256, message_key, parse_run_id, run_ordinal
 

@@ -13,10 +13,10 @@ import msgspec
 import pykka
 
 from substrate.beginning import Start
-from substrate.census import Census, ReadCensus
 from substrate.generations import BeginGeneration, Interrupt, Interrupted, ResumeRuns
 from substrate.granting import ChangeGrants, GrantsChanged, InForce, ReadGrants
 from substrate.held_mail import Kept, ReadHold, ReadRejected, RejectedPage, RejectHeld, ReleaseHeld
+from substrate.indexing.census import Census, ReadCensus
 from substrate.requests import (
     Accepted,
     Append,

@@ -10,11 +10,12 @@ from typing import TypeAlias, assert_never, cast, overload
 
 import msgspec
 
-from substrate import asking, kept, layout, runlog
-from substrate.census import Kinds
+from substrate import asking, layout, runlog
 from substrate.errors import Damaged
-from substrate.index import Index
-from substrate.listing import list_runs
+from substrate.indexing import kept
+from substrate.indexing.census import Kinds
+from substrate.indexing.index import Index
+from substrate.indexing.listing import list_runs
 from substrate.messages import (
     Approvals,
     Census,

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from substrate import asking, kept, layout, runlog
+from substrate import asking, layout, runlog
 from substrate import state as files
-from substrate.derived import CardsOfAFile
 from substrate.errors import Damaged, NoSuchRun
-from substrate.folder import Folder
-from substrate.keys import PublicKey
-from substrate.listing import list_runs, told_line
+from substrate.files.folder import Folder
+from substrate.indexing import kept
+from substrate.indexing.derived import CardsOfAFile
+from substrate.indexing.listing import list_runs, told_line
 from substrate.messages import (
     Approval,
     Drain,
@@ -31,9 +31,10 @@ from substrate.messages import (
 )
 from substrate.operations.granting import in_force
 from substrate.questions import read_schedules
-from substrate.readview import ReadView, open_readonly
 from substrate.rules.code import code_of
 from substrate.runlog import Known
+from substrate.signing.keys import PublicKey
+from substrate.storage.readview import ReadView, open_readonly
 from waypost.model import mail
 from waypost.model.code import Deployed
 from waypost.model.code import decode as decode_deployed

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from substrate.beginning import Start
-from substrate.census import ReadCensus
 from substrate.generations import BeginGeneration, Interrupt, ResumeRuns
 from substrate.granting import ChangeGrants, ReadGrants
 from substrate.held_mail import ReadHold, ReadRejected, RejectHeld, ReleaseHeld
+from substrate.indexing.census import ReadCensus
 from substrate.rest import ReadRest
 from substrate.service import (
     DrainDeployment,

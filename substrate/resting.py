@@ -6,7 +6,7 @@ judged, and what came after that has another one.
 
 import itertools
 
-from substrate.index import Index
+from substrate.indexing.index import Index
 from substrate.rest import NAMED, Rest
 from substrate.ticking import soonest
 from waypost.model.errors import Invalid

@@ -17,15 +17,14 @@ import msgspec
 from substrate import layout
 from substrate import state as files
 from substrate.deciding import decided, told
-from substrate.disk import Disk
 from substrate.drops import Drops
 from substrate.effects import Again, Effect, SpaceShort, To, answered
 from substrate.errors import Damaged, SubstrateError
-from substrate.folder import Folder
+from substrate.files.disk import Disk
+from substrate.files.folder import Folder
 from substrate.folding import Folding
-from substrate.heads import Heads
-from substrate.index import Index
-from substrate.keys import SigningKey
+from substrate.indexing.index import Index
+from substrate.indexing.settling import Settling
 from substrate.messages import (
     Committed,
     Done,
@@ -54,9 +53,10 @@ from substrate.requests import is_question
 from substrate.resting import rest
 from substrate.rules import BrokenRule, Gate, Ground
 from substrate.settings import Settings, check_owner
-from substrate.settling import Settling
-from substrate.space import enough, kept, withholds
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.heads import Heads
+from substrate.storage.space import enough, kept, withholds
+from substrate.storage.store import Store
 from waypost.acting import Reply, Tell, WakeAt
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits

@@ -1,6 +1,6 @@
 """The first mail of a deployment that mail has woken: taken up when it is told to, and then that is told.
 
-Whoever else waits for its turn waits for this (``waypost.host.line``), so it is told when what could be taken up is,
+Whoever else waits for its turn waits for this (``host/root/line.py``), so it is told when what could be taken up is,
 and what that began is durable: at once where nothing can be. A credential that is being fetched is waited for. Pure.
 """
 

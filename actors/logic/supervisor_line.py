@@ -2,7 +2,7 @@
 
 Level-triggered: where it stands is in the books, and dispatch hears of it with each child. What keeps mail from being
 taken up at all (a drain, code that doesn't load) is said by the state, and the host waits for nobody of whom it is
-(``waypost.host.line``). Pure.
+(``waypost.host.root.line``). Pure.
 """
 
 from dataclasses import replace

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from substrate import layout
-from substrate.disk import Disk
 from substrate.errors import Damaged
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import Enqueue
 from substrate.operations import Change
 from substrate.operations.intake import enqueue
@@ -23,6 +22,7 @@ from substrate.reference.rebuilt import rebuilt
 from substrate.reference.survey import Survey
 from substrate.reference.transcript import UNTOLD, Post, Transcript
 from substrate.settings import Settings
+from substrate.signing.keys import SigningKey
 from waypost.model.grants import encode
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits

@@ -15,7 +15,7 @@ from typing import Self
 import pygit2
 
 from substrate.errors import BadObject
-from substrate.objects import Commit, Kind, parse_commit, parse_tree
+from substrate.packs.objects import Commit, Kind, parse_commit, parse_tree
 from substrate.reference.errors import NotReference, Unreadable
 
 MIB = 1024 * 1024

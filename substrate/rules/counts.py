@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET
 
 from substrate import layout
-from substrate.epoch import decode_epoch
 from substrate.operations.buckets import Watermark, watermark
 from substrate.rules.commit import Before, Ground, Sorted
 from substrate.rules.table import Broken, broken
+from substrate.signing.epoch import decode_epoch
 from substrate.state import State, decode_format, decode_state
 from waypost.model.errors import Invalid
 

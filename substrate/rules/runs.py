@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from substrate import layout
-from substrate.chain import Proven, chained
 from substrate.operations.sealing import may_be_sealed
 from substrate.rules.commit import Before, Ground, OfRun, files
 from substrate.rules.logs import Log, genesis_of
 from substrate.rules.table import Broken, broken
 from substrate.runlog import Known, Tree, is_sealed
+from substrate.signing.chain import Proven, chained
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 from msgspec import UNSET
 
 from substrate import layout
-from substrate.epoch import decode_epoch
 from substrate.errors import BadPath
 from substrate.layout import Place
 from substrate.operations.buckets import Watermark
@@ -28,6 +27,7 @@ from substrate.rules.schedules import whole_schedules
 from substrate.rules.table import Broken, broken
 from substrate.rules.whole_runs import Counts, Outcome, whole_run
 from substrate.runlog import Tree, is_sealed
+from substrate.signing.epoch import decode_epoch
 from substrate.state import Format, State, decode_format, decode_state
 from waypost.model.child_mail import spawner
 from waypost.model.errors import Invalid

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import PublicKey
+from substrate.signing.keys import PublicKey
 from waypost.cli.client import Client
-from waypost.host.answers import KeptMails, Runs
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import KeptMails, Runs
+from waypost.host.answers.why import Why
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NoHost, Unanswered
-from waypost.host.why_answers import Why
 from waypost.model import events as ev
 from waypost.model.ids import run_ordinal
 from waypost.testing.driver import Errand, Played

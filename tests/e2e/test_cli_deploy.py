@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import PublicKey
 from substrate.reader import Reader
-from waypost.host.datadir import prepare
+from substrate.signing.keys import PublicKey
+from waypost.host.datadir.directory import prepare
+from waypost.host.datadir.lock import HostLock
 from waypost.host.exits import Exit
-from waypost.host.lock import HostLock
 from waypost.model import events as ev
 from waypost.model.code import tree_hash
 from waypost.model.ids import RunId

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.datadir import lay_out, prepare
+from waypost.host.datadir.directory import lay_out, prepare
 from waypost.testing.background import COMMAND
 from waypost.testing.host_process import waypost
 from waypost.testing.verbs import verb

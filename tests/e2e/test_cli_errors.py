@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import SigningKey
-from waypost.host.datadir import lay_out, prepare
+from substrate.signing.keys import SigningKey
+from waypost.host.datadir.directory import lay_out, prepare
 from waypost.host.errors import HostError
 from waypost.testing.host_here import HostHere
 from waypost.testing.host_process import HostProcess, waypost

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import SigningKey
+from substrate.signing.keys import SigningKey
 from waypost.testing.background import COMMAND
 from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.patience import eventually

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from substrate.fsck import Looked, fsck
-from substrate.keys import PublicKey
+from substrate.checking.fsck import Looked, fsck
 from substrate.reader import Reader
-from waypost.host.datadir import DataDir
+from substrate.signing.keys import PublicKey
+from waypost.host.datadir.directory import DataDir
 from waypost.host.exits import Exit
 from waypost.testing.background import Background
 from waypost.testing.errands import mail

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.datadir import DataDir
-from waypost.host.offline import Offline
-from waypost.host.slots import HOST, ONE
-from waypost.host.spool import leave
+from waypost.host.datadir.directory import DataDir
+from waypost.host.mail.spool import leave
+from waypost.host.reading.offline import Offline
+from waypost.host.root.slots import HOST, ONE
 from waypost.model import events as ev
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess, waypost

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.datadir import DataDir
-from waypost.host.spool import leave
+from waypost.host.datadir.directory import DataDir
+from waypost.host.mail.spool import leave
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.patience import eventually

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from substrate import Reader
-from waypost.host.datadir import DataDir
+from waypost.host.datadir.directory import DataDir
 from waypost.host.exits import Exit
-from waypost.host.offline import public_key
+from waypost.host.reading.offline import public_key
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess
 from waypost.testing.patience import eventually

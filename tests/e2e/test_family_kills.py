@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.client import Client
-from waypost.host.answers import Runs
+from waypost.host.answers.records import Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.model import events as ev
 from waypost.testing.family_check import check_effects, check_family, check_history, logs

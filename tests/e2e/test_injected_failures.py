@@ -13,7 +13,7 @@ import pytest
 
 from waypost.host.app import Config, Host
 from waypost.host.clock import SystemClock
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 from waypost.testing.patience import PATIENCE

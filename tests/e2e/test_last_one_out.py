@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ipc.strays import Mark, bears
-from waypost.host.datadir import DataDir
-from waypost.host.guardian import GUARDIANS, NAME
-from waypost.host.kin import kin
-from waypost.host.materialise import clear
+from waypost.host.code.materialise import clear
+from waypost.host.datadir.directory import DataDir
+from waypost.host.processes.guardian import GUARDIANS, NAME
+from waypost.host.processes.kin import kin
 from waypost.testing.background import COMMAND
 from waypost.testing.boxed import NOBODY, reachable_by, venv_for
 from waypost.testing.errands import mail

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import PublicKey
-from waypost.host.datadir import DataDir
+from substrate.signing.keys import PublicKey
+from waypost.host.datadir.directory import DataDir
 from waypost.model import events as ev
 from waypost.testing.driver import Played, live
 from waypost.testing.errands import SendMail, mail

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.narrate import Narrator
-from waypost.host.timeline import short
+from waypost.host.reading.narrate import Narrator
+from waypost.host.watching.timeline import short
 from waypost.model import events as ev
 from waypost.testing.claims import DEPLOYMENT, Scene, errands
 from waypost.testing.disks import power_cut

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken, Runs
+from waypost.host.answers.records import MailTaken, Runs
 from waypost.host.errors import HostError
 from waypost.testing.background import COMMAND
 from waypost.testing.host_process import HostProcess
@@ -34,7 +34,7 @@ HIDDEN = """
 from ipc.prctl import PR_GET_DUMPABLE, prctl
 from waypost.cli.running import run
 from waypost.host.errors import BadWorkflow
-from waypost.host.isolation import Asked
+from waypost.host.processes.isolation import Asked
 try:
     run(["nowhere.py"], None, quiet=True, allow_network=False, asked=Asked())
 except BadWorkflow:

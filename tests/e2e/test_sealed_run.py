@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from substrate import layout, runlog
-from substrate.keys import PublicKey
-from substrate.readview import open_readonly
+from substrate.signing.keys import PublicKey
+from substrate.storage.readview import open_readonly
 from waypost.model.ids import parse_run_id
 from waypost.testing.host_here import HostHere
 from waypost.testing.host_process import HostProcess

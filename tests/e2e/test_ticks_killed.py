@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from substrate import Reader, Settings, SigningKey, layout, message_ids, runlog, verify
-from substrate.disk import Disk
+from substrate.checking.fsck import Looked, fsck
 from substrate.effects import To
-from substrate.fsck import Looked, fsck
+from substrate.files.disk import Disk
 from substrate.messages import Deploy, Submit
-from substrate.readview import open_readonly
+from substrate.storage.readview import open_readonly
 from substrate.ticking import decode
 from substrate.writer import Writer
 from waypost.host.clock import read
-from waypost.host.datadir import DataDir
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
+from waypost.host.datadir.directory import DataDir
 from waypost.model import events as ev
 from waypost.model.limits import DEFAULT
 from waypost.model.schedule import tick_of

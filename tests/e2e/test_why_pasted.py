@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.client import Client
-from waypost.host.answers import Status
+from waypost.host.answers.records import Status
 from waypost.testing.background import COMMAND, Background
 from waypost.testing.host_process import HostProcess
 from waypost.testing.patience import PATIENCE

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.client import Said
-from waypost.host.answers import CancelAsked, DeploymentDraining, DeploymentResumed, EventsPage, Runs, RunShown
-from waypost.host.timeline import short
+from waypost.host.answers.records import CancelAsked, DeploymentDraining, DeploymentResumed, EventsPage, Runs, RunShown
+from waypost.host.watching.timeline import short
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.testing.host_here import HostHere

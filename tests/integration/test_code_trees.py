@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.code_errors import HidesOurs, LeavesTree, LooksSecret, NoEntry, NotAFile, NothingListed, TooBig
-from waypost.host.code_file import FileTree
-from waypost.host.code_folder import FolderTree
+from waypost.host.code.errors import HidesOurs, LeavesTree, LooksSecret, NoEntry, NotAFile, NothingListed, TooBig
+from waypost.host.code.file import FileTree
+from waypost.host.code.folder import FolderTree
 from waypost.host.errors import BadWorkflow
 from waypost.model.code import FILE, FILES, TOTAL
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from substrate import SigningKey
-from substrate.fsck import Finding, Looked, fsck
+from substrate.checking.fsck import Finding, Looked, fsck
 from substrate.rules import RULES, Ground, judge
 from waypost.model.limits import DEFAULT
 from waypost.testing.corrupted import Bad, World

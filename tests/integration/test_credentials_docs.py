@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.credentials_file import parse
-from waypost.host.describe import describe
+from waypost.host.code.describe import describe
+from waypost.host.credentials.file import parse
 from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 

@@ -14,13 +14,13 @@ from actors.messages import Forward
 from substrate.granting import ChangeGrants
 from substrate.messages import Done
 from waypost.cli.client import Client, Said
-from waypost.host.answers import DeploymentDraining, DeploymentResumed, EventsPage, MailTaken, RunShown
+from waypost.host.answers.credentials import CredentialsReloaded, CredentialsShown
+from waypost.host.answers.records import DeploymentDraining, DeploymentResumed, EventsPage, MailTaken, RunShown
+from waypost.host.answers.why import DeploymentWhy, Why
 from waypost.host.app import Config, Host
-from waypost.host.credential_answers import CredentialsReloaded, CredentialsShown
-from waypost.host.credential_errors import BadCredentials
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
+from waypost.host.credentials.errors import BadCredentials
 from waypost.host.messages import Deployments
-from waypost.host.why_answers import DeploymentWhy, Why
 from waypost.model.grants import granted
 from waypost.model.limits import Limits
 from waypost.shell import request

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from substrate import layout
-from substrate.disk import Disk
 from substrate.effects import To
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     Claim,
@@ -25,10 +24,11 @@ from substrate.messages import (
     Withheld,
     WorkflowProcess,
 )
-from substrate.objects import Kind, object_id
-from substrate.packindex import PackIndex
+from substrate.packs.objects import Kind, object_id
+from substrate.packs.packindex import PackIndex
 from substrate.settings import Settings, message_ids
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model import events as ev

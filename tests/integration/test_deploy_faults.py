@@ -11,23 +11,23 @@ import pytest
 
 from actors.messages import DeploymentSpec
 from ipc.secret import Secret
-from substrate.disk import Disk
+from substrate.checking.fsck import Looked, fsck
 from substrate.errors import SubstrateError
-from substrate.fsck import Looked, fsck
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.reader import Reader
-from substrate.store import Store
-from waypost.host.code_errors import CodeGone, NothingDeployed
-from waypost.host.datadir import DataDir, lay_out
-from waypost.host.deployed import Known, deployed_here, keep_whole, known
-from waypost.host.deploying import Means, deploy, deploy_all, deploy_alone
-from waypost.host.deployment_why import sentence_of
-from waypost.host.describe import Described
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
+from waypost.host.code.deployed import Known, deployed_here, keep_whole, known
+from waypost.host.code.deploying import Means, deploy, deploy_all, deploy_alone
+from waypost.host.code.errors import CodeGone, NothingDeployed
+from waypost.host.code.materialise import is_whole
+from waypost.host.datadir.directory import DataDir, lay_out
+from waypost.host.datadir.lock import HostLock
+from waypost.host.described import Described
 from waypost.host.errors import HostError, HostRuns, NotWritable, Taken
-from waypost.host.explain import Situation
-from waypost.host.isolation import Isolation
-from waypost.host.lock import HostLock
-from waypost.host.materialise import is_whole
+from waypost.host.processes.isolation import Isolation
+from waypost.host.reading.deployment_why import sentence_of
+from waypost.host.reading.explain import Situation
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import deployment

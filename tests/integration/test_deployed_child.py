@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.materialise import COMPILED, TREE, clear, compiled, is_whole, materialise, sweep, write
-from waypost.host.precompile import LARGEST, precompile
-from waypost.host.staging import staged
+from waypost.host.code.materialise import COMPILED, clear, compiled, is_whole, materialise, sweep, write
+from waypost.host.code.precompile import LARGEST, precompile
+from waypost.host.code.staging import staged
+from waypost.host.described import TREE
 from waypost.model.code import FILE, FILES, tree_hash
 from waypost.tree_on_disk import read
 
@@ -180,7 +181,7 @@ def test_a_staged_tree_whose_command_was_killed_goes_with_the_next_look(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     killed = (
         "import os, pathlib\n"
-        "from waypost.host.staging import staged\n"
+        "from waypost.host.code.staging import staged\n"
         "with staged({'a/flow.py': b'x = 1'}) as tree:\n"
         "    print(tree, flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"

@@ -10,7 +10,7 @@ import pytest
 
 from actors.draining import Depart, GiveWay
 from actors.messages import Describe, Forward
-from substrate.folder import Folder
+from substrate.files.folder import Folder
 from substrate.messages import Done, ReadRuns, ReadSealed, Refused
 from waypost.model.limits import Limits
 from waypost.shell import request

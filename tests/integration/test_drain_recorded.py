@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from substrate import Reader, Settings, SigningKey, message_ids, verify
-from substrate.disk import Disk
 from substrate.effects import Again, To
+from substrate.files.disk import Disk
 from substrate.messages import (
     BeginGeneration,
     Done,
@@ -22,8 +22,8 @@ from substrate.messages import (
     Submit,
 )
 from substrate.reader import Facts
-from substrate.rollback import begin_epoch
-from substrate.store import Store
+from substrate.storage.store import Store
+from substrate.upkeep.rollback import begin_epoch
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model.limits import DEFAULT

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from substrate import layout, runlog, verify
-from substrate.disk import Disk
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -24,8 +24,8 @@ from substrate.messages import (
     TakeUp,
     WorkflowProcess,
 )
-from substrate.readview import open_readonly
 from substrate.state import decode_state
+from substrate.storage.readview import open_readonly
 from waypost.model import events as ev
 from waypost.model.code import deployed, tree_hash
 from waypost.model.declaration import ChildDeclared, Declared

@@ -14,11 +14,9 @@ import msgspec
 import pytest
 
 from substrate import Settings, SigningKey, layout, message_ids, runlog, verify
-from substrate.difference import applied, difference, weight
-from substrate.disk import Disk
 from substrate.effects import Again, To
-from substrate.folder import Folder
-from substrate.journal import Journal
+from substrate.files.disk import Disk
+from substrate.files.folder import Folder
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -35,9 +33,11 @@ from substrate.messages import (
     Withheld,
     WorkflowProcess,
 )
-from substrate.objects import EMPTY_TREE
-from substrate.readview import open_readonly
-from substrate.trees import Trees
+from substrate.packs.objects import EMPTY_TREE
+from substrate.packs.trees import Trees
+from substrate.storage.difference import applied, difference, weight
+from substrate.storage.journal import Journal
+from substrate.storage.readview import open_readonly
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model import events as ev

@@ -11,12 +11,12 @@ import pygit2
 import pytest
 
 from substrate import SigningKey, layout
+from substrate.checking.fsck import Finding, Looked, fsck
 from substrate.errors import NothingToSalvage
-from substrate.fsck import Finding, Looked, fsck
-from substrate.keys import PublicKey
-from substrate.salvage import salvage
-from substrate.scan import scan
-from waypost.host.datadir import DataDir, lay_out, prepare
+from substrate.signing.keys import PublicKey
+from substrate.storage.scan import scan
+from substrate.upkeep.salvage import salvage
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
 from waypost.host.exits import Exit
 from waypost.testing import cases
 from waypost.testing.corrupted import Bad, World

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from substrate import Settings, SigningKey, deciding, layout, message_ids, writer
-from substrate.disk import Disk
+from substrate.checking.fsck import Looked, fsck
 from substrate.effects import Again, Effect, To
-from substrate.fsck import Looked, fsck
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from substrate.disk import Disk
 from substrate.errors import BadObject, BadPath, Damaged, NotARepository, RolledBack, Unsigned
-from substrate.heads import Heads
-from substrate.keys import SigningKey
-from substrate.store import Store
+from substrate.files.disk import Disk
+from substrate.signing.keys import SigningKey
+from substrate.storage.heads import Heads
+from substrate.storage.store import Store
 from waypost.testing import cases
 from waypost.testing.stores import AT, AUTHOR, fresh_store, fsck, git, put
 

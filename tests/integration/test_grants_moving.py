@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from substrate.disk import Disk
+from substrate.checking.fsck import Looked, fsck
 from substrate.errors import SubstrateError
-from substrate.fsck import Looked, fsck
+from substrate.files.disk import Disk
 from substrate.reader import Reader
 from substrate.reference.export import export
-from waypost.host.backup import backup
-from waypost.host.datadir import DataDir
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostError, NotWritable
-from waypost.host.granted import GrantsWanted, change_alone, show_alone
-from waypost.host.granted import export as export_from
-from waypost.host.importing import Order, carry_out
-from waypost.host.offline import public_key
-from waypost.host.restore import restore
+from waypost.host.keeping.backup import backup
+from waypost.host.keeping.importing import Order, carry_out
+from waypost.host.keeping.restore import restore
+from waypost.host.reading.granted import GrantsWanted, change_alone, show_alone
+from waypost.host.reading.granted import export as export_from
+from waypost.host.reading.offline import public_key
 from waypost.model import reference_grants
 from waypost.model.errors import Invalid
 from waypost.model.grants import RUN, StepGrants, granted

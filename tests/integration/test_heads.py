@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from substrate import SigningKey, layout
-from substrate.disk import Disk
-from substrate.epoch import decode_noted
 from substrate.errors import BadNote, OthersFolder, RolledBack, Unsigned
-from substrate.heads import Heads, read_note
-from substrate.store import Store
+from substrate.files.disk import Disk
+from substrate.signing.epoch import decode_noted
+from substrate.storage.heads import Heads, read_note
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.disks import Died, DyingDisk, HookedDisk
 from waypost.testing.stores import fresh_store, git, put

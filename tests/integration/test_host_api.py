@@ -18,7 +18,7 @@ import pytest
 from actors.messages import Stop
 from waypost.acting import Ref
 from waypost.cli.client import Client, Said
-from waypost.host.answers import (
+from waypost.host.answers.records import (
     Answered,
     CancelAsked,
     DeploymentDraining,
@@ -36,17 +36,17 @@ from waypost.host.answers import (
     Status,
     Verified,
 )
+from waypost.host.answers.why import DeploymentWhy, Why, Whys
+from waypost.host.api.reach import reached
+from waypost.host.api.server import bind
 from waypost.host.app import Config, Host
 from waypost.host.clock import ClockActor
-from waypost.host.datadir import DataDir
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostError, HostRuns, InTheWay, NoHost, Taken
 from waypost.host.messages import Deployments
-from waypost.host.reach import reached
-from waypost.host.server import bind
-from waypost.host.users import user_name
-from waypost.host.why_answers import DeploymentWhy, Why, Whys
-from waypost.host.wires import Wires
+from waypost.host.processes.users import user_name
+from waypost.host.processes.wires import Wires
 from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.patience import eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.describe import describe, describe_all
+from waypost.host.code.describe import describe, describe_all
 from waypost.host.errors import BadWorkflow, NotOurs, Taken
 from waypost.host.exits import Exit
 from waypost.host.own import PACKAGES, check_own
@@ -147,7 +147,7 @@ def test_a_description_dies_with_its_host(tmp_path: Path) -> None:
         "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(300)\n"
     )
     code = (
-        "import os; from pathlib import Path; from waypost.host.describe import describe; "
+        "import os; from pathlib import Path; from waypost.host.code.describe import describe; "
         f"describe(Path({str(file)!r}), timeout=60, environment=os.environ)"
     )
     with Background(command=(sys.executable, "-c", code)) as host:

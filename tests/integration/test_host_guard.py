@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ipc.environment import MARK
-from waypost.host.child_log import ChildLog
-from waypost.host.guard import PeerRefused, admit
+from waypost.host.processes.child_log import ChildLog
+from waypost.host.processes.guard import PeerRefused, admit
 
 CALL = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + sys.argv[1]); s.recv(1)"
 BY_A_GRANDCHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-I', '-S', '-c', {CALL!r}, sys.argv[1]])"

@@ -23,12 +23,12 @@ from substrate.messages import (
     Withheld,
 )
 from waypost.acting import Ref
-from waypost.host.courier import CourierActor
-from waypost.host.datadir import DataDir, lay_out, prepare
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
 from waypost.host.errors import NoSuchAddress
-from waypost.host.mailbus import MailBusActor
+from waypost.host.mail.bus import MailBusActor
+from waypost.host.mail.courier import CourierActor
+from waypost.host.mail.spool import leave, waiting
 from waypost.host.messages import Deliver, Route, Routes, Serve, WorkerBroke
-from waypost.host.spool import leave, waiting
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Outgoing

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from substrate.disk import Disk
-from substrate.folder import Folder
-from substrate.journal import Journal
-from substrate.objects import Kind
+from substrate.files.disk import Disk
+from substrate.files.folder import Folder
+from substrate.packs.objects import Kind
+from substrate.storage.journal import Journal
 
 ROOM = 1024 * 1024
 

@@ -10,11 +10,11 @@ import pytest
 from actors.credentials import AssembleCredentials, Assembled, DeliverCredentials, DeliverSources, NotAssembled
 from substrate.messages import Done, Outcome
 from waypost.acting import Ref
-from waypost.host.credential_errors import BadCredentials
-from waypost.host.credentials_file import read
-from waypost.host.keeper import KeeperActor
-from waypost.host.keeper_messages import ListCredentials, Reload
-from waypost.host.providers import Surroundings
+from waypost.host.credentials.errors import BadCredentials
+from waypost.host.credentials.file import read
+from waypost.host.credentials.keeper import KeeperActor
+from waypost.host.credentials.messages import ListCredentials, Reload
+from waypost.host.credentials.providers import Surroundings
 from waypost.model.ids import Deployment
 from waypost.shell import request, tell
 from waypost.testing.clock import ManualClock

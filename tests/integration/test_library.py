@@ -8,8 +8,8 @@ import pytest
 
 from substrate.messages import Approvals, Done, Outcome, ReadApprovals, Withheld
 from waypost.acting import ActorEnded
-from waypost.host.library import LibraryActor, Look
-from waypost.host.offline import Offline
+from waypost.host.reading.offline import Offline
+from waypost.host.root.library import LibraryActor, Look
 from waypost.model.ids import Deployment
 from waypost.testing.clock import ManualClock
 from waypost.testing.listener import Listener

@@ -10,9 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ipc.process import open_descriptors
-from substrate.disk import Disk
 from substrate.effects import Again, Effect, To
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -29,6 +28,7 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
+from substrate.signing.keys import SigningKey
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model import events as ev

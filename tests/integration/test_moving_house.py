@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from substrate import PublicKey, SigningKey, layout, verify
-from substrate.disk import Disk
-from substrate.epoch import decode_epoch
 from substrate.errors import BadKey, RolledBack
-from substrate.heads import Heads, read_note
+from substrate.files.disk import Disk
+from substrate.signing.epoch import decode_epoch
 from substrate.state import decode_state
-from substrate.store import Store
-from waypost.host import spool
+from substrate.storage.heads import Heads, read_note
+from substrate.storage.store import Store
 from waypost.host.alone import accept_rollback, alone, rotate_key
-from waypost.host.backup import Made, backup
-from waypost.host.datadir import DataDir, lay_out, mail_key, prepare
-from waypost.host.deploying import keys
-from waypost.host.deployment_why import sentence_of
+from waypost.host.code.deploying import keys
+from waypost.host.datadir.directory import DataDir, lay_out, mail_key, prepare
 from waypost.host.errors import HostRuns, NoHost, NotNow
+from waypost.host.keeping.backup import Made, backup
+from waypost.host.keeping.restore import restore
 from waypost.host.keeping_errors import (
     AlreadyThere,
     BadBackup,
@@ -31,8 +30,9 @@ from waypost.host.keeping_errors import (
     NoSuchDeployment,
     NotSound,
 )
-from waypost.host.offline import Offline, receipt_for
-from waypost.host.restore import restore
+from waypost.host.mail import spool
+from waypost.host.reading.deployment_why import sentence_of
+from waypost.host.reading.offline import Offline, receipt_for
 from waypost.testing.disks import Died, DyingDisk, HookedDisk
 from waypost.testing.stores import fresh_store, fsck, git, put
 
@@ -335,7 +335,7 @@ def test_an_object_that_no_memory_holds_is_refused_before_it_is_read(
     who = ("-c", "user.name=m", "-c", "user.email=m@x")
     forged = git(tmp_path / "mirror", *who, "commit-tree", tree, "-p", "log", "-m", "hi").strip()
     git(tmp_path / "mirror", "update-ref", "refs/heads/log", forged)
-    monkeypatch.setattr("waypost.host.restore._LARGEST", 1_000_000)
+    monkeypatch.setattr("waypost.host.keeping.restore._LARGEST", 1_000_000)
     with pytest.raises(BadBackup, match="an object of 3000000 bytes"):
         restore(tmp_path / "there", source=str(tmp_path / "mirror"))
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from substrate.derived import CardsOfAFile, DerivedFile
-from substrate.disk import Disk
+from substrate.checking.looking import look
 from substrate.errors import BadNote, Damaged, DerivedFailed, SubstrateError
-from substrate.folder import Folder
-from substrate.heads import read_note
-from substrate.keys import SigningKey
-from substrate.looking import look
-from substrate.opening import recover
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.files.disk import Disk
+from substrate.files.folder import Folder
+from substrate.indexing.derived import CardsOfAFile, DerivedFile
+from substrate.signing.keys import SigningKey
+from substrate.storage.heads import read_note
+from substrate.storage.opening import recover
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model.ids import run_id
 from waypost.testing.clock import START
 from waypost.testing.desk import REPOSITORY, Desk, first_files

@@ -7,10 +7,10 @@ import pykka
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from waypost.host import observer as module
-from waypost.host.observer import ObserverActor
-from waypost.host.observer_logic import advance
-from waypost.host.top_answers import Top
+from waypost.host.answers.top import Top
+from waypost.host.watching import observer as module
+from waypost.host.watching.observer import ObserverActor
+from waypost.host.watching.observer_logic import advance
 from waypost.testing.host_here import HostHere
 
 MAIL = b"From: a@example.com\r\nSubject: x\r\nMessage-ID: <%d@x>\r\n\r\nhello\r\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from substrate.errors import TOO_MANY_FILES, Damaged, FlushFailed
-from substrate.keys import SigningKey
-from substrate.objects import Kind, object_id
-from substrate.sealed import SealedObjects
-from substrate.store import Store
+from substrate.packs.objects import Kind, object_id
+from substrate.packs.sealed import SealedObjects
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.testing.disks import FailingDisk
 from waypost.testing.stores import fresh_store, put
 

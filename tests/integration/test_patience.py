@@ -20,13 +20,13 @@ from starlette.routing import Route
 from uvicorn.server import ServerState
 
 from waypost.cli.client import Client
-from waypost.host.answers import Problem
-from waypost.host.api import problem_of
-from waypost.host.audience import SEATS, Audience
-from waypost.host.metrics_server import Place, listen, metrics_server
-from waypost.host.patience import Patient, gone
-from waypost.host.reach import reached
-from waypost.host.server import AT_ONCE, ApiServer, bind
+from waypost.host.answers.records import Problem
+from waypost.host.api.audience import SEATS, Audience
+from waypost.host.api.metrics_server import Place, listen, metrics_server
+from waypost.host.api.patience import Patient, gone
+from waypost.host.api.reach import reached
+from waypost.host.api.routes import problem_of
+from waypost.host.api.server import AT_ONCE, ApiServer, bind
 from waypost.model.errors import WaypostError
 from waypost.testing.patience import eventually
 

@@ -13,9 +13,9 @@ import pytest
 
 from substrate import layout, runlog
 from substrate.errors import NotInHistory
-from substrate.keys import SigningKey
 from substrate.reader import Reader
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from substrate import Reader, layout, runlog, verify
-from substrate.disk import Disk
+from substrate.files.disk import Disk
 from substrate.messages import (
     BeginGeneration,
     Claim,
@@ -19,7 +19,7 @@ from substrate.messages import (
     TakeUp,
 )
 from substrate.operations.buckets import BUCKET_AGE, watermark
-from substrate.readview import open_readonly
+from substrate.storage.readview import open_readonly
 from waypost.model.times import Now
 from waypost.testing.clock import START
 from waypost.testing.desk import ADDRESS, STARTED, message

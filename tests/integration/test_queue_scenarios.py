@@ -14,7 +14,7 @@ from substrate.messages import Accepted, Append, BeginGeneration, Claim, Enqueue
 from substrate.operations import Change, Settled
 from substrate.operations.buckets import due, watermark
 from substrate.rules import Commit, Ground, judge
-from substrate.store import Store
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import Generation

@@ -9,8 +9,8 @@ import pytest
 from ipc.process import open_descriptors
 from substrate import SigningKey
 from substrate.messages import Enqueue
-from substrate.store import Store
-from waypost.host.datadir import DataDir, lay_out, prepare
+from substrate.storage.store import Store
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
 from waypost.model.ids import RunId
 from waypost.testing.clock import START
 from waypost.testing.desk import REPOSITORY, Desk, first_files, message

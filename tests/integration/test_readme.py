@@ -8,7 +8,7 @@ import pytest
 
 from waypost.cli.command import app
 from waypost.cli.verbs import GROUPS
-from waypost.host.describe import describe
+from waypost.host.code.describe import describe
 from waypost.testing.sayings import parse
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from substrate import SigningKey, layout, verify
-from substrate.disk import Disk
+from substrate.checking.verify import Report, by_note, by_receipt
 from substrate.errors import BadReceipt
-from substrate.heads import Heads, read_note
-from substrate.receipt import Claim, Receipt, decode, encode, issue
-from substrate.rollback import accept, begin_epoch
-from substrate.signers import Either, Signer
-from substrate.signers import encode as encode_signer
-from substrate.store import Store
-from substrate.verify import Report, by_note, by_receipt
+from substrate.files.disk import Disk
+from substrate.signing.receipt import Claim, Receipt, decode, encode, issue
+from substrate.signing.signers import Either, Signer
+from substrate.signing.signers import encode as encode_signer
+from substrate.storage.heads import Heads, read_note
+from substrate.storage.store import Store
+from substrate.upkeep.rollback import accept, begin_epoch
 from waypost.testing.stores import AT, fresh_store, git, put
 
 KEY, NEW, OTHER = SigningKey.generate(), SigningKey.generate(), SigningKey.generate()

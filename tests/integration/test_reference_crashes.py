@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from substrate import Reader, verify
-from substrate.disk import Disk
-from substrate.keys import PublicKey
-from substrate.readview import open_readonly
-from waypost.host.importing import Exists, Imported, Order, carry_out
+from substrate.files.disk import Disk
+from substrate.signing.keys import PublicKey
+from substrate.storage.readview import open_readonly
+from waypost.host.keeping.importing import Exists, Imported, Order, carry_out
 from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment
 from waypost.testing import reference as made

@@ -9,11 +9,11 @@ import pytest
 
 from substrate import Reader, verify
 from substrate.errors import RuleBroken
-from substrate.keys import PublicKey
 from substrate.operations import Change
-from substrate.readview import open_readonly
 from substrate.reference import arrivals
-from waypost.host.importing import Imported, NoAddress, Order, carry_out, dry_run
+from substrate.signing.keys import PublicKey
+from substrate.storage.readview import open_readonly
+from waypost.host.keeping.importing import Imported, NoAddress, Order, carry_out, dry_run
 from waypost.model import events as ev
 from waypost.model.ids import Deployment, RunId
 from waypost.testing import reference as made

@@ -8,17 +8,17 @@ import pytest
 from msgspec import UNSET
 
 from substrate import Reader, verify
-from substrate.disk import Disk
 from substrate.effects import To
-from substrate.keys import PublicKey, SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import Done, ReleaseHeld, Submit
-from substrate.readview import open_readonly
 from substrate.settings import Settings
+from substrate.signing.keys import PublicKey, SigningKey
+from substrate.storage.readview import open_readonly
 from substrate.writer import Writer
 from waypost.acting import Reply
+from waypost.host.datadir.lock import HostLock
 from waypost.host.errors import HostRuns
-from waypost.host.importing import Exists, NoAddress, NothingToImport, Order, carry_out, dry_run
-from waypost.host.lock import HostLock
+from waypost.host.keeping.importing import Exists, NoAddress, NothingToImport, Order, carry_out, dry_run
 from waypost.model import events as ev
 from waypost.model.ids import Deployment, RunId
 from waypost.model.limits import DEFAULT

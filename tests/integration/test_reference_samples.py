@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from substrate import Reader, layout, runlog, verify
-from substrate.keys import PublicKey
-from substrate.readview import ReadView, open_readonly
 from substrate.reference import runs
 from substrate.reference.errors import Leaving
 from substrate.reference.source import Source
-from waypost.host.importing import Imported, Order, carry_out, dry_run
+from substrate.signing.keys import PublicKey
+from substrate.storage.readview import ReadView, open_readonly
+from waypost.host.keeping.importing import Imported, Order, carry_out, dry_run
 from waypost.model import events as ev
 from waypost.model.ids import Deployment, RunId
 from waypost.testing.stores import fsck, git

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from substrate import SigningKey, layout
-from substrate.disk import Disk
-from substrate.epoch import decode_epoch
 from substrate.errors import BranchLocked, NothingSigned, NothingToAccept, RepositoryGone, RolledBack, Unsigned
-from substrate.heads import Heads, read_note
-from substrate.rollback import Accepted, accept
+from substrate.files.disk import Disk
+from substrate.signing.epoch import decode_epoch
 from substrate.state import decode_format, decode_state
-from substrate.store import Store
-from waypost.host.datadir import DataDir, lay_out
-from waypost.host.deployment_why import sentence_of
-from waypost.host.offline import Offline
+from substrate.storage.heads import Heads, read_note
+from substrate.storage.store import Store
+from substrate.upkeep.rollback import Accepted, accept
+from waypost.host.datadir.directory import DataDir, lay_out
+from waypost.host.reading.deployment_why import sentence_of
+from waypost.host.reading.offline import Offline
 from waypost.model.limits import Limits
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import AT, fresh_store, fsck, git, put

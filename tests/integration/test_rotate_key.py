@@ -8,10 +8,11 @@ import pytest
 
 from substrate import SigningKey, verify
 from substrate.errors import SubstrateError
-from waypost.host import alone, offline
+from waypost.host import alone
 from waypost.host.alone import rotate_key
-from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
+from waypost.host.datadir.directory import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.errors import HostRuns, UnfinishedExchange
+from waypost.host.reading import offline
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import fresh_store, git
 from waypost.testing.verbs import verb

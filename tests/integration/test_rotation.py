@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from substrate import SigningKey, layout, verify
-from substrate.disk import Disk
 from substrate.errors import BranchLocked, Unsigned
-from substrate.heads import Heads, read_note
-from substrate.rotation import rotate
-from substrate.store import Store
+from substrate.files.disk import Disk
+from substrate.storage.heads import Heads, read_note
+from substrate.storage.store import Store
+from substrate.upkeep.rotation import rotate
 from waypost.testing.disks import Died, DyingDisk
 from waypost.testing.stores import AT, fresh_store, fsck, git, put, verify_commit
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from substrate import Reader, SubstrateActor, layout, runlog, verify
-from substrate.disk import Disk
 from substrate.effects import To
-from substrate.folder import Folder
+from substrate.files.disk import Disk
+from substrate.files.folder import Folder
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -31,8 +31,8 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.operations import sealing
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId, message_key
 from waypost.model.limits import Limits

@@ -8,9 +8,9 @@ from typing import Any
 import pykka
 import pytest
 
-from waypost.host.following import FollowersActor
-from waypost.host.sink import SinkActor
-from waypost.host.sink_states import Connect
+from waypost.host.watching.following import FollowersActor
+from waypost.host.watching.sink import SinkActor
+from waypost.host.watching.sink_states import Connect
 from waypost.testing.host_here import HostHere
 from waypost.testing.patience import eventually
 

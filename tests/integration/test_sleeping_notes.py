@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from substrate.folder import Folder
-from substrate.keys import SigningKey
-from substrate.store import Store
-from waypost.host.datadir import DataDir, lay_out, prepare
-from waypost.host.describe import Described, Sleep
-from waypost.host.notes import note, noted
+from substrate.files.folder import Folder
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
+from waypost.host.code.notes import note, noted
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
+from waypost.host.described import Described, Sleep
 from waypost.model.code import deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import RunId

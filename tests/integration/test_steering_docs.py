@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.describe import describe
+from waypost.host.code.describe import describe
 from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import SigningKey
-from substrate.merging import FAN
-from substrate.store import Store
+from substrate.packs.merging import FAN
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.disks import HookedDisk
 from waypost.testing.stores import files_of, fresh_store, fsck, git, put

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from substrate import pack
 from substrate.errors import Damaged, ForeignJournal, Unsigned
-from substrate.keys import SigningKey
-from substrate.readview import open_readonly
-from substrate.scan import scan
-from substrate.store import Store
+from substrate.packs import pack
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.scan import scan
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.stores import AT, first_files, fresh_store, fsck, git, put
 

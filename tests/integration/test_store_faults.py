@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from substrate.disk import Disk
 from substrate.errors import Broken, FlushFailed, NotARepository, SecondWriter
-from substrate.keys import SigningKey
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.files.disk import Disk
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.disks import Died, DyingDisk, FailingDisk, RecordingDisk, power_cut
 from waypost.testing.stores import files_of, fresh_store, fsck, git, put

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from substrate.errors import BadObject, BadPath, Broken, NotARepository
-from substrate.flush import parse_trailer
-from substrate.keys import SigningKey
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.flush import parse_trailer
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.stores import AT, AUTHOR, files_of, first_files, fresh_store, fsck, git, put, verify_commit
 

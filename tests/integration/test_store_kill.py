@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from substrate.keys import SigningKey
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.testing.background import Background
 from waypost.testing.stores import fresh_store, fsck
 
 WRITER = """
 import os, sys
-from substrate.keys import SigningKey
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.stores import put
 

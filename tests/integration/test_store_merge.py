@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from substrate.disk import Disk
-from substrate.keys import SigningKey
-from substrate.merging import FAN, LEVELS
-from substrate.packindex import PackIndex
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.files.disk import Disk
+from substrate.packs.merging import FAN, LEVELS
+from substrate.packs.packindex import PackIndex
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model.limits import DEFAULT, Limits
 from waypost.testing.disks import Died, DyingDisk, FailingDisk, HookedDisk
 from waypost.testing.stores import files_of, fresh_store, fsck, git, put

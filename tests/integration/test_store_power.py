@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from substrate.errors import Damaged, FlushFailed
-from substrate.keys import SigningKey
-from substrate.merging import FAN
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.packs.merging import FAN
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.cuts import CutDisk
 from waypost.testing.disks import Died, ShortDisk

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from substrate import pack
 from substrate.errors import Damaged, ForeignJournal, NewerFormat, NotARepository, Unsigned
-from substrate.keys import SigningKey
-from substrate.readview import open_readonly
-from substrate.scan import Stop, scan
-from substrate.store import Store
-from substrate.unpack import read_head
+from substrate.packs import pack
+from substrate.packs.unpack import read_head
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.scan import Stop, scan
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.stores import AT, REPOSITORY_ID, files_of, first_files, fresh_store, fsck, git, put
 

@@ -15,12 +15,12 @@ import pytest
 from ipc.environment import MARK, child_environment
 from ipc.errors import ReservedVariable
 from ipc.strays import NO_MARK, Mark, bears, end
-from waypost.host import guardian as guardians
-from waypost.host.datadir import DataDir
-from waypost.host.guardian import Guardian
-from waypost.host.guarding import Guarding
-from waypost.host.kin import end_leftovers, kin
-from waypost.host.reserved import Reserved
+from waypost.host.datadir.directory import DataDir
+from waypost.host.processes import guardian as guardians
+from waypost.host.processes.guardian import Guardian
+from waypost.host.processes.guarding import Guarding
+from waypost.host.processes.kin import end_leftovers, kin
+from waypost.host.processes.reserved import Reserved
 from waypost.testing.patience import PATIENCE
 
 OURS = Mark("0123abcd.one")
@@ -155,7 +155,7 @@ def test_the_guardian_kills_the_groups_on_its_list_when_its_pipe_ends(clean: Exi
     listed, also, forgotten = (started(clean, WAITS, session=True) for _ in range(3))
     code = f"""
 import os
-from waypost.host.guardian import Guardian
+from waypost.host.processes.guardian import Guardian
 guardian = Guardian()
 for group in ({listed}, {forgotten}, {also}): guardian.watch(group)
 guardian.forget({forgotten})
@@ -175,8 +175,8 @@ def test_who_kills_a_host_and_one_of_its_guardians_in_one_instant_has_missed_the
     listed = started(clean, WAITS, session=True)
     code = f"""
 import os
-from waypost.host.guardian import GUARDIANS, Guardian
-from waypost.host.wires import Wires
+from waypost.host.processes.guardian import GUARDIANS, Guardian
+from waypost.host.processes.wires import Wires
 guardians = tuple(Guardian() for _ in range(GUARDIANS))
 for guardian in guardians: guardian.watch({listed})
 wires = Wires(guardians=guardians).start()
@@ -207,7 +207,7 @@ def test_the_last_command_is_given_the_users_that_are_known_by_then(tmp_path: Pa
     last = ("/bin/sh", "-c", 'echo "$@" > "$0"', str(said))
     code = f"""
 import os
-from waypost.host.guardian import Guardian
+from waypost.host.processes.guardian import Guardian
 guardian = Guardian({last!r})
 for uid in (71_003, 71_004, 71_005): guardian.watch_user(uid)
 for uid in {{71_003, 71_004, 71_005}} - {set(users)!r}: guardian.forget_user(uid)
@@ -259,7 +259,7 @@ def test_a_guardian_that_was_killed_is_replaced_and_told_everything(clean: ExitS
     first, second = (started(clean, WAITS, session=True) for _ in range(2))
     code = f"""
 import os
-from waypost.host.guardian import Guardian
+from waypost.host.processes.guardian import Guardian
 guardian = Guardian()
 guardian.watch({first})
 before = guardian.pid
@@ -278,8 +278,8 @@ def test_a_guardian_that_is_killed_while_nobody_has_a_word_for_it_is_replaced_at
     listed = started(clean, WAITS, session=True)
     code = f"""
 import os
-from waypost.host import guardian as guardians
-from waypost.host.wires import Wires
+from waypost.host.processes import guardian as guardians
+from waypost.host.processes.wires import Wires
 guardians.BRIEF = 0.0
 guardian = guardians.Guardian()
 guardian.watch({listed})
@@ -366,8 +366,8 @@ def test_a_guardian_that_was_killed_at_its_start_is_replaced_after_the_pause(cle
     listed = started(clean, WAITS, session=True)
     code = f"""
 import os
-from waypost.host import guardian as guardians
-from waypost.host.wires import Wires
+from waypost.host.processes import guardian as guardians
+from waypost.host.processes.wires import Wires
 guardians.BRIEF = 0.2
 guardian = guardians.Guardian()
 guardian.watch({listed})

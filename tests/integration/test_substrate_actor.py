@@ -11,9 +11,8 @@ import pykka
 import pytest
 
 from substrate import Reader, Settings, SigningKey, SubstrateActor, message_ids, verify
-from substrate.disk import Disk
 from substrate.effects import SpaceShort
-from substrate.heads import Heads
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -40,7 +39,8 @@ from substrate.messages import (
     Withheld,
     WorkflowProcess,
 )
-from substrate.store import Store
+from substrate.storage.heads import Heads
+from substrate.storage.store import Store
 from waypost.cli.running import warnings
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId

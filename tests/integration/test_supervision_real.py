@@ -14,7 +14,7 @@ import pytest
 from actors import DispatchActor, TerminalBroadcasterActor
 from actors.messages import Describe, Forward, SeenQueued, Stop, WatchRun
 from substrate.actor import SubstrateActor
-from substrate.disk import Disk
+from substrate.files.disk import Disk
 from substrate.messages import Committed as Visible
 from substrate.messages import (
     Done,

@@ -12,13 +12,13 @@ import pytest
 
 from ipc import sweep
 from ipc.strays import Mark
-from waypost.host.datadir import DataDir
-from waypost.host.guest import guest
-from waypost.host.isolation import Asked, Isolation
-from waypost.host.kin import end_leftovers
-from waypost.host.reserved import Reserved
-from waypost.host.sweeping import Sweeping, end_strays
-from waypost.host.users import users
+from waypost.host.datadir.directory import DataDir
+from waypost.host.processes.guest import guest
+from waypost.host.processes.isolation import Asked, Isolation
+from waypost.host.processes.kin import end_leftovers
+from waypost.host.processes.reserved import Reserved
+from waypost.host.processes.sweeping import Sweeping, end_strays
+from waypost.host.processes.users import users
 from waypost.testing.own_pids import in_own_pids
 from waypost.testing.patience import PATIENCE
 

@@ -12,9 +12,9 @@ import pytest
 from actors.effects import Ask
 from actors.logic.scheduler import State, Unopened, advance
 from substrate import Settings, SigningKey, layout, message_ids, runlog, verify
-from substrate.disk import Disk
+from substrate.checking.fsck import Looked, fsck
 from substrate.effects import Again, To
-from substrate.fsck import Looked, fsck
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -30,7 +30,7 @@ from substrate.messages import (
     Withheld,
     WorkflowProcess,
 )
-from substrate.readview import open_readonly
+from substrate.storage.readview import open_readonly
 from substrate.ticking import decode
 from substrate.writer import Writer
 from waypost.acting import Reply, WakeAt

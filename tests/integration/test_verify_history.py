@@ -12,7 +12,7 @@ from substrate.messages import Append, Appended, MailDelivered, PutBlob, QueueMa
 from substrate.operations import Change
 from substrate.operations.sealing import seal_run
 from substrate.reader import Reader
-from substrate.store import Store
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
 from waypost.testing.desk import BOSS, REPOSITORY, Desk, call, first_files, message

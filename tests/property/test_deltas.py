@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from substrate import pack
+from substrate.packs import pack
 
 LINES = st.lists(st.sampled_from([b"aaaa", b"bbbb", b"cc" * 200, b"d"]), max_size=40).map(b"".join)
 

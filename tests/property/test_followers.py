@@ -15,9 +15,9 @@ from actors.messages import Seen, WatchRun
 from actors.watching import EVERYTHING, Asking, Sleeps
 from substrate.messages import LogPage, Recorded
 from waypost.acting import Tell
-from waypost.host import following
-from waypost.host.following import Follower, FollowersActor
-from waypost.host.following_logic import Ended, Follow, Following, HangUp, Hub, Over, advance
+from waypost.host.watching import following
+from waypost.host.watching.following import Follower, FollowersActor
+from waypost.host.watching.following_logic import Ended, Follow, Following, HangUp, Hub, Over, advance
 from waypost.model import events as ev
 from waypost.model.errors import WaypostError
 from waypost.model.ids import CallId, Deployment, RunId, run_id

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from actors.credentials import Assembled, NotAssembled
 from ipc.deliveries import CredentialsUpdated, handles_of
 from waypost.acting import Asked
-from waypost.host.credentials_file import Configured
-from waypost.host.keeper_logic import PATIENCE
-from waypost.host.keeper_messages import Supply, TryCredentials
-from waypost.host.keeper_reloading import SHORT
-from waypost.host.providers import Failed
+from waypost.host.credentials.file import Configured
+from waypost.host.credentials.logic import PATIENCE
+from waypost.host.credentials.messages import Supply, TryCredentials
+from waypost.host.credentials.providers import Failed
+from waypost.host.credentials.reloading import SHORT
 from waypost.testing.keeping import CONFIGURED, Bench, answers, credential, replies, supplies
 
 FILES = (

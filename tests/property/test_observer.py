@@ -14,9 +14,9 @@ from actors.messages import StateChanged
 from actors.watching import Asking, Turned
 from substrate.messages import Census, Done, Outcome, Withheld
 from waypost.acting import Asked, WakeAt
-from waypost.host.histogram import BOUNDS, Histogram, Recent
-from waypost.host.observer import Ear, ObserverActor
-from waypost.host.observer_logic import Count, Counted, CountNow, Figures, State, Unasked, Watched, advance
+from waypost.host.watching.histogram import BOUNDS, Histogram, Recent
+from waypost.host.watching.observer import Ear, ObserverActor
+from waypost.host.watching.observer_logic import Count, Counted, CountNow, Figures, State, Unasked, Watched, advance
 from waypost.model.ids import Deployment, Generation
 from waypost.model.times import Now
 from waypost.observing import ClockSet, Enqueued, Flushed, Mark, Timed

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from substrate import Reader, SigningKey, verify
-from substrate.disk import Disk
-from substrate.readview import open_readonly
+from substrate.files.disk import Disk
 from substrate.reference.bring import bring
 from substrate.reference.source import Source
 from substrate.reference.survey import survey
 from substrate.settings import Settings
+from substrate.storage.readview import open_readonly
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import DEFAULT

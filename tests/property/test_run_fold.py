@@ -7,8 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.host.explain import Situation, Told
-from waypost.host.run_why import why
+from waypost.host.reading.explain import Situation, Told
+from waypost.host.reading.run_why import why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.run import Absent, Ended, Illegal, Parked, Paused, Run, evolve, ledger

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from substrate.signers import Row, Signed, Signer, encode
-from substrate.sshsig import public_line
+from substrate.signing.signers import Row, Signed, Signer, encode
+from substrate.signing.sshsig import public_line
 
 KEYS = [bytes([number]) * 32 for number in range(1, 5)]
 KEY = st.sampled_from(KEYS)

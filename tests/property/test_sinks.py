@@ -25,8 +25,8 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.messages import Supervisor as Host
-from waypost.host.sink_logic import advance
-from waypost.host.sink_states import (
+from waypost.host.watching.sink_logic import advance
+from waypost.host.watching.sink_states import (
     Announced,
     Connect,
     Disconnect,

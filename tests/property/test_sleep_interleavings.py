@@ -11,15 +11,16 @@ from actors.draining import Depart, GiveWay, GoAhead, Line
 from actors.messages import Forward, Start, StateChanged, WatchRun
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
-from waypost.host import mailbus_logic, root_logic
-from waypost.host.describe import Sleep
-from waypost.host.mailbus_states import Hand, LookIntoSpools, Unrouted, Wake
+from waypost.host.described import Sleep
+from waypost.host.mail import bus_logic as mailbus_logic
+from waypost.host.mail.bus_states import Hand, LookIntoSpools, Unrouted, Wake
 from waypost.host.messages import Begin, BusStarted, Deliver, DeploymentStarted, Rouse, Serve, SpoolFound
-from waypost.host.root_redeploying import described
-from waypost.host.root_sleep import deployed
-from waypost.host.root_states import Dismiss, Note, Report, Running, Setup, StartBus, StartDeployment
-from waypost.host.root_states import Idle as RootIdle
-from waypost.host.slots import HOST, ONE
+from waypost.host.root import logic as root_logic
+from waypost.host.root.redeploying import described
+from waypost.host.root.sleep import deployed
+from waypost.host.root.slots import HOST, ONE
+from waypost.host.root.states import Dismiss, Note, Report, Running, Setup, StartBus, StartDeployment
+from waypost.host.root.states import Idle as RootIdle
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import Now

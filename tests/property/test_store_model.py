@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from substrate.keys import SigningKey
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model.limits import Limits
 from waypost.testing.stores import files_of, first_files, fresh_store, fsck, put
 

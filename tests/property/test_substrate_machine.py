@@ -30,8 +30,8 @@ from substrate.messages import (
 )
 from substrate.operations import Change, Settled
 from substrate.operations.buckets import BUCKET_AGE
-from substrate.readview import open_readonly
-from substrate.store import Store
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import Generation, RunId, message_key

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from waypost.cli.asking import Line, in_words
-from waypost.host.sink_logic import how_closed
+from waypost.host.watching.sink_logic import how_closed
 from waypost.model import events as ev
 from waypost.model.ids import CallId
 

@@ -4,10 +4,10 @@ from msgspec import structs
 
 from substrate.messages import Append, BeginGeneration, Interrupt, LogPage, ReadLog, ReadRuns, RunLine, Supervisor
 from substrate.questions import answer
-from waypost.host import reasons
-from waypost.host.answers import WaitingOn
-from waypost.host.explain import Situation
-from waypost.host.queued import on_hold
+from waypost.host.answers.records import WaitingOn
+from waypost.host.reading import reasons
+from waypost.host.reading.explain import Situation
+from waypost.host.reading.queued import on_hold
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import Generation, RunId

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from substrate import layout
 from substrate.errors import Damaged
-from substrate.keys import SigningKey
 from substrate.messages import Accepted, Claim, Enqueue, Reject, TakeUp
 from substrate.operations import Settled
 from substrate.operations.buckets import BUCKET_AGE, DIRECTORY_ENTRIES, PORTION, Watermark, drop, due, watermark
 from substrate.runlog import leaves
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.client import Client, HostStopped
-from waypost.host.answers import Runs
+from waypost.host.answers.records import Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.host.exits import Exit, exit_for
 from waypost.testing.background import Background

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.trusting import _reloaded
-from waypost.host.credential_answers import CredentialShown, CredentialsReloaded, Delivered
-from waypost.host.datadir import DataDir, lay_out
+from waypost.host.answers.credentials import CredentialShown, CredentialsReloaded, Delivered
+from waypost.host.datadir.directory import DataDir, lay_out
 from waypost.host.exits import Exit
 from waypost.testing.verbs import verb
 

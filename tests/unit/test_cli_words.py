@@ -8,7 +8,7 @@ import pytest
 from waypost.cli import words
 from waypost.cli.fitting import width
 from waypost.cli.output import complain, err, out
-from waypost.host.answers import DeploymentVerified, Finding, RunRow, Runs, Verified
+from waypost.host.answers.records import DeploymentVerified, Finding, RunRow, Runs, Verified
 
 ROW = RunRow(
     run="run_1_0000000000000000", deployment="a", state="running", started="", changed="", seq=1, subject="", waiting=""

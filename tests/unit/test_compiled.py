@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.compiled import compile_for_all, of_a_child
+from waypost.host.processes.compiled import compile_for_all, of_a_child
 
 
 def cached(source: Path) -> Path:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.host.credential_errors import BadCredentials
-from waypost.host.credentials_file import (
+from waypost.host.credentials.errors import BadCredentials
+from waypost.host.credentials.file import (
     NAME,
     NOTHING,
     SIZE,

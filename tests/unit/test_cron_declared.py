@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from waypost import Mail, Misdeclared, Tick, Workflow
 from waypost.child import outcomes
+from waypost.host.code.untimely import refuse_untimely
 from waypost.host.errors import BadWorkflow
-from waypost.host.untimely import refuse_untimely
 from waypost.model import events as ev
 from waypost.model.declaration import Declared
 from waypost.model.mail import parse, scan

@@ -9,9 +9,9 @@ import pytest
 
 from ipc import crowded
 from ipc.crowded import Crowd
-from waypost.host.deployment_why import sentence_of, threadless, told
-from waypost.host.explain import Situation, read
-from waypost.host.run_why import why
+from waypost.host.reading.deployment_why import sentence_of, threadless, told
+from waypost.host.reading.explain import Situation, read
+from waypost.host.reading.run_why import why
 from waypost.model.ids import run_id
 from waypost.model.why import Sentence
 from waypost.testing.background import Background

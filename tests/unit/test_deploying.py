@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from substrate import layout
-from substrate.code_names import spell, unspell
 from substrate.errors import BadPath
 from substrate.messages import Deploy, Refused
-from substrate.objects import check_path
 from substrate.operations import Change, Settled
+from substrate.packs.code_names import spell, unspell
+from substrate.packs.objects import check_path
 from substrate.rules import Commit, Ground, judge
 from substrate.rules.code import code_of
 from waypost.model.code import FILE, FILES, TOTAL, Deployed, decode, deployed, encode, is_path, is_secret, tree_hash

@@ -8,13 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from substrate import cards, runlog
-from substrate.covering import open_derived, stamp_of
-from substrate.derived import DRIVEN, FORMAT, OVER, CardsOfAFile, DerivedFile, Row, Stamp
+from substrate import runlog
 from substrate.errors import DerivedFailed
-from substrate.index import Index
-from substrate.settling import Settling
-from substrate.store import Store
+from substrate.indexing import cards
+from substrate.indexing.covering import open_derived, stamp_of
+from substrate.indexing.derived import DRIVEN, FORMAT, OVER, CardsOfAFile, DerivedFile, Row, Stamp
+from substrate.indexing.index import Index
+from substrate.indexing.settling import Settling
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.ids import message_key
 from waypost.model.limits import DEFAULT

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from waypost.cli.bounds import bounds
-from waypost.host.slots import most
+from waypost.host.root.slots import most
 from waypost.model.limits import DEFAULT, Limits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "dormancy.md").read_text(encoding="utf-8")

@@ -32,8 +32,8 @@ from waypost import Invalid, recycle
 from waypost.acting import Asked, Reply
 from waypost.authoring.scope import InStep, enter
 from waypost.cli.words import reset
-from waypost.host.answers import DeploymentReset
-from waypost.host.status import followed, status_of
+from waypost.host.answers.records import DeploymentReset
+from waypost.host.reading.status import followed, status_of
 from waypost.model.ids import Generation, RunId
 from waypost.testing import childhood
 from waypost.testing.desk import Desk, message

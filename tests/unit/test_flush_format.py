@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from substrate.flush import FlushHash, Trailer, flush_hash, head_message, parse_trailer
+from substrate.storage.flush import FlushHash, Trailer, flush_hash, head_message, parse_trailer
 
 ZERO = "0" * 64
 

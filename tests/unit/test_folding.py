@@ -8,21 +8,21 @@ import msgspec
 import pytest
 
 from substrate import layout, runlog
-from substrate.chain import Chain, Proven, chained
-from substrate.disk import Disk
 from substrate.effects import Again, To
 from substrate.errors import Damaged
+from substrate.files.disk import Disk
 from substrate.folding import Folding
-from substrate.keys import SigningKey
 from substrate.messages import Append, Done, FoldAway, Stage, Submit, WorkflowProcess
-from substrate.objects import Kind, object_id
 from substrate.operations import Change
 from substrate.operations.sealing import seal_run
-from substrate.readview import open_readonly
+from substrate.packs.objects import Kind, object_id
 from substrate.rules import Ground, judge, proposed
 from substrate.runlog import Tree
 from substrate.settings import Settings, message_ids
-from substrate.store import Store
+from substrate.signing.chain import Chain, Proven, chained
+from substrate.signing.keys import SigningKey
+from substrate.storage.readview import open_readonly
+from substrate.storage.store import Store
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.model import events as ev

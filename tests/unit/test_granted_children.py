@@ -5,7 +5,7 @@ from msgspec import UNSET
 
 from substrate.messages import InForce
 from waypost.cli.granting import introduced, told
-from waypost.host.granted import GrantsSet, GrantsShown, shown
+from waypost.host.reading.granted import GrantsSet, GrantsShown, shown
 from waypost.model.grants import RUN, StepGrants, granted
 
 DECLARED = ("ask", "pay")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.process import Peer
-from waypost.host.server import _introduced
+from waypost.host.api.server import _introduced
 
 
 @pytest.mark.parametrize(("host", "peer", "admin"), [(1000, 0, True), (1000, 1000, False), (0, 0, False)])

@@ -8,14 +8,14 @@ import pytest
 from actors.credentials import Barred
 from actors.logic.supervisor_words import describe
 from substrate.messages import RunLine
-from waypost.host import source
-from waypost.host.answers import ChildExit
-from waypost.host.deployment_why import NO_HOST, all_told, blocks, sentence_of, told, urgency
-from waypost.host.explain import Situation, read
-from waypost.host.root_redeploying import described
-from waypost.host.root_why import leaving
-from waypost.host.run_why import why
-from waypost.host.status import exit_of
+from waypost.host.answers.records import ChildExit
+from waypost.host.reading import source
+from waypost.host.reading.deployment_why import NO_HOST, all_told, blocks, sentence_of, told, urgency
+from waypost.host.reading.explain import Situation, read
+from waypost.host.reading.run_why import why
+from waypost.host.reading.status import exit_of
+from waypost.host.root.redeploying import described
+from waypost.host.root.why import leaving
 from waypost.model.ids import Deployment, Generation, run_id
 from waypost.model.waiting import Waiting
 from waypost.testing.sayings import check

@@ -21,7 +21,7 @@ from substrate.messages import (
     Withheld,
 )
 from waypost.acting import WakeAt
-from waypost.host.courier_logic import (
+from waypost.host.mail.courier_logic import (
     Deferred,
     Idle,
     OnTheWay,
@@ -34,8 +34,8 @@ from waypost.host.courier_logic import (
     Working,
     advance,
 )
+from waypost.host.mail.stuck import Stuck
 from waypost.host.messages import Carried, CourierMessage, Serve
-from waypost.host.stuck import Stuck
 from waypost.model.ids import CallId, Deployment, Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.queue import Outgoing

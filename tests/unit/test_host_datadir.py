@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from waypost.host.datadir import DataDir, find, lay_out, mail_key, prepare
+from waypost.host.datadir.directory import DataDir, find, lay_out, mail_key, prepare
+from waypost.host.datadir.mounts import Mount, mount_of
 from waypost.host.errors import BadMailKey, DamagedFormat, NewerData, NoDataDirectory, NotWritable, UnsafeFileSystem
-from waypost.host.mounts import Mount, mount_of
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -10,12 +10,12 @@ import pytest
 
 from actors.logic.supervisor_words import describe
 from waypost.acting import Ref
-from waypost.host.datadir import DataDir
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NotNow, Unanswered
-from waypost.host.live import Live
 from waypost.host.messages import Deployed, Deployments
-from waypost.host.offline import Offline
-from waypost.host.reasons import of_all
+from waypost.host.reading.live import Live
+from waypost.host.reading.offline import Offline
+from waypost.host.reading.reasons import of_all
 from waypost.model.limits import DEFAULT
 from waypost.testing.supervision import RUNNING, SETUP, a_spec
 

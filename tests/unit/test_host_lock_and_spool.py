@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from waypost.host.datadir.lock import HostLock
 from waypost.host.errors import HostRuns
-from waypost.host.lock import HostLock
-from waypost.host.maildir import deliver
-from waypost.host.spool import Spooled, leave, remove, set_aside, tidy, waiting
+from waypost.host.mail.maildir import deliver
+from waypost.host.mail.spool import Spooled, leave, remove, set_aside, tidy, waiting
 
 
 def take(path: Path) -> HostLock:
@@ -52,7 +52,7 @@ def test_a_lock_file_that_is_deleted_lets_no_second_host_in(tmp_path: Path) -> N
 def test_the_lock_ends_with_its_process_and_is_not_inherited(tmp_path: Path) -> None:
     """A kill -9 of the host must leave a data directory that can be started at once, though a child lives on."""
     code = (
-        "import os,subprocess,sys,pathlib;from waypost.host.lock import HostLock\n"
+        "import os,subprocess,sys,pathlib;from waypost.host.datadir.lock import HostLock\n"
         f"HostLock.take(pathlib.Path({str(tmp_path / 'host.lock')!r}), command=('x',), since='y')\n"
         "child=subprocess.Popen(['sleep','60'],close_fds=False,stdout=-3,stderr=-3)\n"
         "print(child.pid,flush=True);os.kill(os.getpid(),9)"
@@ -124,7 +124,7 @@ def test_a_maildir_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
 def test_a_mail_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     """The sender is told, and no half mail may be taken in later."""
     code = (
-        "import pathlib,resource,sys;from waypost.host.spool import leave\n"
+        "import pathlib,resource,sys;from waypost.host.mail.spool import leave\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE,(1000,1000))\n"
         f"leave(pathlib.Path({str(tmp_path / 'spool' / 'x')!r}), b'm'*5000)"
     )

@@ -10,7 +10,7 @@ from waypost.cli.running import LOG_LINE, warnings
 @pytest.mark.parametrize(
     ("logger", "line"),
     [
-        ("waypost.host.deployed", "waypost: zoo isn't run: 100 % of it is gone"),
+        ("waypost.host.code.deployed", "waypost: zoo isn't run: 100 % of it is gone"),
         ("substrate.rules.gate", "waypost: zoo isn't run: 100 % of it is gone"),
         ("pykka.actor", "waypost: pykka.actor: zoo isn't run: 100 % of it is gone"),
         ("waypostlike", "waypost: waypostlike: zoo isn't run: 100 % of it is gone"),

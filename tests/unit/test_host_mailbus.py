@@ -8,11 +8,11 @@ import pytest
 from actors.messages import Woken
 from substrate.messages import Accepted, Done, Enqueue, Outcome, Ref, Refused, Result, Withheld
 from waypost.acting import WakeAt
-from waypost.host import maildir
-from waypost.host.answers import MailTaken
+from waypost.host.answers.records import MailTaken
 from waypost.host.errors import HostError, MalformedMail, NoSuchAddress, NotNow, RefusedByRule
-from waypost.host.mailbus_logic import advance
-from waypost.host.mailbus_states import (
+from waypost.host.mail import maildir
+from waypost.host.mail.bus_logic import advance
+from waypost.host.mail.bus_states import (
     Complain,
     Discard,
     Hand,
@@ -22,8 +22,8 @@ from waypost.host.mailbus_states import (
     State,
     Unrouted,
 )
+from waypost.host.mail.spool import Spooled
 from waypost.host.messages import BusMessage, Carried, Carry, Deliver, Reroute, Route, Routes, Shelved, SpoolFound
-from waypost.host.spool import Spooled
 from waypost.model.ids import CallId, Deployment, RunId, message_key
 from waypost.model.limits import Limits
 from waypost.model.queue import Outgoing

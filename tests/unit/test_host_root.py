@@ -9,6 +9,7 @@ from actors.messages import DeploymentSpec, Start, StateChanged, Stop, Woken
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell, WakeAt
 from waypost.host.errors import AllDown, HostBroke
+from waypost.host.mail.stuck import Stuck
 from waypost.host.messages import (
     Begin,
     BusStarted,
@@ -24,8 +25,9 @@ from waypost.host.messages import (
     Routes,
     Serve,
 )
-from waypost.host.root_logic import advance
-from waypost.host.root_states import (
+from waypost.host.root.logic import advance
+from waypost.host.root.seats import Seat
+from waypost.host.root.states import (
     Dismiss,
     GiveUp,
     Idle,
@@ -37,8 +39,6 @@ from waypost.host.root_states import (
     State,
     Stopped,
 )
-from waypost.host.seats import Seat
-from waypost.host.stuck import Stuck
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now

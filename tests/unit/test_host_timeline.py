@@ -3,7 +3,7 @@
 from actors.describing import Description, Exited, ExitReason
 from actors.messages import Kin, Seen, SeenProgress, SeenQueued, StateChanged
 from substrate.messages import Recorded
-from waypost.host.timeline import Narrate, Say, TimelineActor, Watching, advance, short
+from waypost.host.watching.timeline import Narrate, Say, TimelineActor, Watching, advance, short
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Deployment, Generation, RunId, run_id
 from waypost.model.times import Now

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from waypost.cli import words
 from waypost.cli.explaining import run_words
-from waypost.host.explain import Situation, Told, read
-from waypost.host.narrate import Narrator, printable
-from waypost.host.run_why import shown, why
+from waypost.host.reading.explain import Situation, Told, read
+from waypost.host.reading.narrate import Narrator, printable
+from waypost.host.reading.run_why import shown, why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, run_id
 from waypost.testing.samples import BEGAN, HASH

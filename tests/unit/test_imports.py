@@ -2,7 +2,7 @@
 
 import pytest
 
-from waypost.host.imports import exported, has_workflow, imports, listed_files
+from waypost.host.code.imports import exported, has_workflow, imports, listed_files
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from waypost.cli import words
 from waypost.cli.isolating import asked
 from waypost.host.errors import Usage
-from waypost.host.isolation import Asked
-from waypost.host.users import RANGE
+from waypost.host.processes.isolation import Asked
+from waypost.host.processes.users import RANGE
 
 
 def test_nothing_said_is_the_strongest_mode_without_limits() -> None:

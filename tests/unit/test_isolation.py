@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipc.box import Box, Entry, Mode, covering
-from waypost.host.isolation import NONE, Asked, Isolation, choose, decide, unfit
-from waypost.host.isolation_errors import NotIsolated, NoUser, OpensTooMuch
-from waypost.host.reserved import Reserved
-from waypost.host.sight import Sight, interpreter
-from waypost.host.users import assign, closed_to_others, known_users, taken, users
+from waypost.host.processes.isolation import NONE, Asked, Isolation, choose, decide, unfit
+from waypost.host.processes.isolation_errors import NotIsolated, NoUser, OpensTooMuch
+from waypost.host.processes.reserved import Reserved
+from waypost.host.processes.sight import Sight, interpreter
+from waypost.host.processes.users import assign, closed_to_others, known_users, taken, users
 
 NO = "the kernel refused unshare: Operation not permitted (errno 1)"
 

@@ -6,14 +6,14 @@ from actors.credentials import AskAgain, Assembled, NotAssembled
 from ipc.deliveries import DELIVERY, VALUE
 from substrate.messages import Refused
 from waypost.acting import Asked, Tell
-from waypost.host.credential_answers import Delivered
-from waypost.host.credential_errors import BadCredentials
-from waypost.host.credentials_file import NOTHING, Configured, parse
+from waypost.host.answers.credentials import Delivered
+from waypost.host.credentials.errors import BadCredentials
+from waypost.host.credentials.file import NOTHING, Configured, parse
+from waypost.host.credentials.logic import AT_ONCE, LONGEST, PATIENCE
+from waypost.host.credentials.messages import ListCredentials, LoadFile, Reloaded, TryCredentials, WasRead
+from waypost.host.credentials.providers import Failed
+from waypost.host.credentials.reloading import SHORT
 from waypost.host.errors import NotNow
-from waypost.host.keeper_logic import AT_ONCE, LONGEST, PATIENCE
-from waypost.host.keeper_messages import ListCredentials, LoadFile, Reloaded, TryCredentials, WasRead
-from waypost.host.keeper_reloading import SHORT
-from waypost.host.providers import Failed
 from waypost.testing.keeping import (
     CONFIGURED,
     Bench,

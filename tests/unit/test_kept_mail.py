@@ -2,7 +2,7 @@
 
 import pytest
 
-from substrate import kept
+from substrate.indexing import kept
 from substrate.messages import (
     Approval,
     Claim,
@@ -22,9 +22,9 @@ from substrate.messages import (
 )
 from substrate.questions import answer, read_approvals
 from waypost.host.errors import AmbiguousMail, NotOnHold
-from waypost.host.explain import Situation
-from waypost.host.queued import named_on_hold, on_hold, rejected
-from waypost.host.reasons import of_mail, of_run
+from waypost.host.reading.explain import Situation
+from waypost.host.reading.queued import named_on_hold, on_hold, rejected
+from waypost.host.reading.reasons import of_mail, of_run
 from waypost.model.ids import RunId
 from waypost.testing.desk import ADDRESS, Desk, message
 from waypost.testing.sayings import check_reason

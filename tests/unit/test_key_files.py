@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from substrate import sshkey, sshsig
 from substrate.errors import BadObject
+from substrate.signing import sshkey, sshsig
 from waypost.ed25519 import PrivateKey
 
 OURS = PrivateKey(bytes(range(32)))

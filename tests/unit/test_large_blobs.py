@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from substrate.errors import Damaged
-from substrate.keys import SigningKey
-from substrate.large import LARGE, read_large
-from substrate.objects import Kind, object_id
-from substrate.sealed import SealedObjects
+from substrate.packs.large import LARGE, read_large
+from substrate.packs.objects import Kind, object_id
+from substrate.packs.sealed import SealedObjects
+from substrate.signing.keys import SigningKey
 from waypost.testing.stores import fresh_store, git, put
 
 KEY = SigningKey.generate()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.host.line import Line, Patience, Stand, behind, impatient, joined, moved
+from waypost.host.root.line import Line, Patience, Stand, behind, impatient, joined, moved
 from waypost.model.ids import Deployment
 
 A, B, C = (Deployment(name) for name in "abc")

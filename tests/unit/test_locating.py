@@ -7,8 +7,8 @@ import pytest
 from substrate.errors import RepositoryGone
 from substrate.messages import LogPage, RunLine
 from waypost.host.errors import NoSuchRun
-from waypost.host.explain import Situation
-from waypost.host.source import Source, locate
+from waypost.host.reading.explain import Situation
+from waypost.host.reading.source import Source, locate
 from waypost.model.ids import RunId
 
 MANY = 2000

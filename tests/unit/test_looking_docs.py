@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from waypost.cli.top import HEADINGS, lines
-from waypost.host.top_answers import Top, TopRow
+from waypost.host.answers.top import Top, TopRow
 from waypost.testing.sayings import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from waypost.cli import draining
-from waypost.host.answers import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
+from waypost.host.answers.records import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
 from waypost.host.exits import Exit
 from waypost.host.keeping_errors import CameOtherwise, DrainedLater, Forgotten
 

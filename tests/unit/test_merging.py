@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from substrate.merging import FAN, LEVELS, Pack, choose, level, weight
+from substrate.packs.merging import FAN, LEVELS, Pack, choose, level, weight
 from waypost.model.limits import DEFAULT
 
 LIMITS = replace(DEFAULT, merge_objects=100_000, merge_bytes=64 * 1024 * 1024)

@@ -14,12 +14,12 @@ from starlette.responses import PlainTextResponse, Response
 from actors.describing import Budget, Description
 from actors.messages import DeploymentSpec
 from substrate.messages import Census
+from waypost.host.api.metrics_server import Place, PortTaken, listen, metrics_server, place
 from waypost.host.errors import NotNow, Usage
-from waypost.host.histogram import BOUNDS, Histogram, Recent
 from waypost.host.messages import Deployed
-from waypost.host.metrics import Scrape
-from waypost.host.metrics_server import Place, PortTaken, listen, metrics_server, place
-from waypost.host.observer_logic import LEGS, State, Watched
+from waypost.host.watching.histogram import BOUNDS, Histogram, Recent
+from waypost.host.watching.metrics import Scrape
+from waypost.host.watching.observer_logic import LEGS, State, Watched
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import DEFAULT
 from waypost.model.times import Now

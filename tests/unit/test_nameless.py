@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 import pytest
 
-from substrate.disk import Disk
-from waypost.host.files import place, write_synced
-from waypost.host.nameless import publish, scratch
+from substrate.files.disk import Disk
+from waypost.host.datadir.files import place, write_synced
+from waypost.host.datadir.nameless import publish, scratch
 
 DIES = """
 import os, sys
 from pathlib import Path
-from waypost.host.nameless import publish, scratch
+from waypost.host.datadir.nameless import publish, scratch
 
 def write(into):
     into.write(b"a secret")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from substrate.errors import NotARepository
-from substrate.opening import read_format
-from waypost.host.narrate import Narrator
+from substrate.storage.opening import read_format
+from waypost.host.reading.narrate import Narrator
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.nesting import too_deep

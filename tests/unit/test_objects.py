@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from substrate import layout, objects
+from substrate import layout
 from substrate.errors import BadObject, BadPath
+from substrate.packs import objects
 from waypost.testing import cases
 
 

@@ -4,10 +4,10 @@ import zlib
 
 import pytest
 
-from substrate import pack
 from substrate.errors import BadObject
-from substrate.objects import Kind, object_id
-from substrate.unpack import read_entry
+from substrate.packs import pack
+from substrate.packs.objects import Kind, object_id
+from substrate.packs.unpack import read_entry
 
 
 @pytest.mark.parametrize(

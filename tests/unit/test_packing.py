@@ -11,9 +11,9 @@ from typing import BinaryIO
 import msgspec
 import pytest
 
-from waypost.host import packing
+from waypost.host.keeping import packing
+from waypost.host.keeping.packing import BUNDLE, MAIL_KEY, RECEIPT, SIGNING_KEY, Manifest, Member, measured
 from waypost.host.keeping_errors import BadBackup
-from waypost.host.packing import BUNDLE, MAIL_KEY, RECEIPT, SIGNING_KEY, Manifest, Member, measured
 
 FILES = {RECEIPT: b"{}", BUNDLE: b"bundle" * 1000, "spool/0000000001.eml": b"mail"}
 KEYS = {SIGNING_KEY: b"key", MAIL_KEY: b"mail key"}

@@ -13,8 +13,8 @@ import pytest
 
 from ipc.deliveries import VALUE
 from ipc.environment import MARK
-from waypost.host.credentials_file import FromCommand, FromEnvironment, FromFile, Way
-from waypost.host.providers import Failed, Had, Surroundings, read
+from waypost.host.credentials.file import FromCommand, FromEnvironment, FromFile, Way
+from waypost.host.credentials.providers import Failed, Had, Surroundings, read
 from waypost.testing.child_stage import alive
 from waypost.testing.patience import eventually
 

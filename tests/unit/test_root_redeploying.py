@@ -10,11 +10,11 @@ from actors.describing import Description
 from actors.messages import DeploymentSpec, Start, StateChanged, Stop
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Reply, Tell
-from waypost.host.describe import Described
+from waypost.host.described import Described
 from waypost.host.errors import NotNow
 from waypost.host.messages import Begin, BusStarted, DeploymentStarted, Deposit, End, Installed, Redeploy, Routes
-from waypost.host.root_logic import advance
-from waypost.host.root_states import (
+from waypost.host.root.logic import advance
+from waypost.host.root.states import (
     Awaiting,
     Dismiss,
     Idle,

@@ -9,11 +9,11 @@ import pytest
 from actors.messages import StateChanged
 from actors.watching import APPROVALS, FOLLOWED, TURNS, Sleeps
 from waypost.acting import ActorEnded, Asked, Next, Ref, Tell
-from waypost.host.describe import Sleep
+from waypost.host.described import Sleep
 from waypost.host.messages import Begin, BusStarted, DeploymentStarted, End
-from waypost.host.root_logic import advance
-from waypost.host.root_states import Idle, Introduce, Reseat, Setup, StartDeployment, State, Vacate
-from waypost.host.seats import NOTHING, Seat
+from waypost.host.root.logic import advance
+from waypost.host.root.seats import NOTHING, Seat
+from waypost.host.root.states import Idle, Introduce, Reseat, Setup, StartDeployment, State, Vacate
 from waypost.model.limits import Limits
 from waypost.model.times import Now
 from waypost.testing.supervision import a_spec

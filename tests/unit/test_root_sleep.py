@@ -11,9 +11,8 @@ from actors.messages import Start, StateChanged, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from substrate.messages import Ref
 from waypost.acting import ActorEnded, Asked, Next, Reply, Tell, WakeAt
-from waypost.host.describe import Sleep
+from waypost.host.described import Sleep
 from waypost.host.errors import NotNow
-from waypost.host.line import PATIENCE as LINE_PATIENCE
 from waypost.host.messages import (
     Awaken,
     Begin,
@@ -29,11 +28,12 @@ from waypost.host.messages import (
     Routes,
     Serve,
 )
-from waypost.host.root_logic import advance
-from waypost.host.root_redeploying import described
-from waypost.host.root_states import Dismiss, Idle, Note, Report, Setup, StartBus, StartDeployment, State, Stopped
-from waypost.host.seats import Seat
-from waypost.host.slots import HOST, ONE, PATIENCE
+from waypost.host.root.line import PATIENCE as LINE_PATIENCE
+from waypost.host.root.logic import advance
+from waypost.host.root.redeploying import described
+from waypost.host.root.seats import Seat
+from waypost.host.root.slots import HOST, ONE, PATIENCE
+from waypost.host.root.states import Dismiss, Idle, Note, Report, Setup, StartBus, StartDeployment, State, Stopped
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now

@@ -2,8 +2,8 @@
 
 import pytest
 
-from substrate import pack
-from substrate.scan import Stop, scan
+from substrate.packs import pack
+from substrate.storage.scan import Stop, scan
 
 HEAD = pack.MAGIC + bytes(pack.HEADER - len(pack.MAGIC))
 RESERVED = 5_000_000

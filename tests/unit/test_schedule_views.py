@@ -10,10 +10,10 @@ from msgspec import UNSET
 from substrate.messages import Planned
 from substrate.ticking import Ticked
 from waypost.cli.scheduling import list_words, tick_words
-from waypost.host.explain import Situation
 from waypost.host.keeping_errors import NoSuchDeployment
-from waypost.host.narrate import Narrator
-from waypost.host.schedules import listed, shown, tried
+from waypost.host.reading.explain import Situation
+from waypost.host.reading.narrate import Narrator
+from waypost.host.reading.schedules import listed, shown, tried
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId
 from waypost.model.schedule import schedule, tick_id

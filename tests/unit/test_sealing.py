@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from substrate import layout, runlog
-from substrate.covering import open_derived
-from substrate.index import Index
+from substrate.indexing.covering import open_derived
+from substrate.indexing.index import Index
 from substrate.messages import (
     Append,
     Claim,

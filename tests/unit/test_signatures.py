@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from substrate import sshsig
 from substrate.errors import BadKey, BadObject
-from substrate.keys import PublicKey, SigningKey
+from substrate.signing import sshsig
+from substrate.signing.keys import PublicKey, SigningKey
 from waypost.ed25519 import PrivateKey
 from waypost.testing.disks import Died, DyingDisk
 

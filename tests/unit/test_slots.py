@@ -5,7 +5,20 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.host.slots import HOST, ONE, Enter, Patience, Press, Slots, entered, impatient, left, most, moves, wants
+from waypost.host.root.slots import (
+    HOST,
+    ONE,
+    Enter,
+    Patience,
+    Press,
+    Slots,
+    entered,
+    impatient,
+    left,
+    most,
+    moves,
+    wants,
+)
 from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
 

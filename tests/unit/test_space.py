@@ -3,7 +3,7 @@
 import pytest
 
 from substrate.messages import Append, Cancel, Enqueue, Operation, Pause, Signal, SpawnChild, WorkflowProcess
-from substrate.space import kept, withholds
+from substrate.storage.space import kept, withholds
 from waypost.model import events as ev
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import DEFAULT

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from substrate import Settings, SubstrateActor, message_ids
-from substrate.covering import open_derived
-from substrate.derived import DerivedFile
-from substrate.index import Index
+from substrate.indexing.covering import open_derived
+from substrate.indexing.derived import DerivedFile
+from substrate.indexing.index import Index
+from substrate.indexing.settling import Settling
 from substrate.messages import BeginGeneration, Done, Open, Stage, Submit
-from substrate.settling import Settling
 from waypost.model.limits import DEFAULT
 from waypost.shell import ActorBroken, request
 from waypost.testing.clock import ManualClock

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ipc.stopped import stopped
-from waypost.host.deployment_why import told
-from waypost.host.explain import Situation, read
-from waypost.host.run_why import why
+from waypost.host.reading.deployment_why import told
+from waypost.host.reading.explain import Situation, read
+from waypost.host.reading.run_why import why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, run_id
 from waypost.model.why import Sentence, beside

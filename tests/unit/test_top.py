@@ -13,11 +13,11 @@ from actors.messages import DeploymentSpec
 from substrate.messages import Census
 from waypost.cli.fitting import cut, laid_out, padded, width
 from waypost.cli.top import HEADINGS, duration, lines, unobserved
-from waypost.host.histogram import Recent
+from waypost.host.answers.top import Top, TopRow
 from waypost.host.messages import Deployed
-from waypost.host.observer_logic import State, Watched
-from waypost.host.top import top
-from waypost.host.top_answers import Top, TopRow
+from waypost.host.watching.histogram import Recent
+from waypost.host.watching.observer_logic import State, Watched
+from waypost.host.watching.top import top
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import DEFAULT
 from waypost.model.times import Now

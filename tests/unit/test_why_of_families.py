@@ -2,12 +2,12 @@
 
 import pytest
 
-from substrate import kept
+from substrate.indexing import kept
 from substrate.messages import BeginGeneration, Kept, LogPage, Pause, ReadHold, ReadLog, ReadRuns, Refused, RunLine
 from substrate.questions import read_log, read_runs
 from waypost.cli.explaining import run_words
-from waypost.host import reasons, source
-from waypost.host.explain import Situation
+from waypost.host.reading import reasons, source
+from waypost.host.reading.explain import Situation
 from waypost.model import events as ev
 from waypost.model.ids import RunId
 from waypost.model.limits import Limits

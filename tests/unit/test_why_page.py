@@ -14,11 +14,11 @@ from actors.logic.supervisor_down import KNOWN
 from actors.logic.supervisor_states import State
 from actors.logic.supervisor_words import describe
 from waypost.cli.explaining import deployment_words, run_words
-from waypost.host.deployment_why import told
-from waypost.host.explain import Situation, Told
-from waypost.host.run_why import why
-from waypost.host.status import exit_of
-from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.host.answers.why import DeploymentWhy, MailWhy, Why, Whys
+from waypost.host.reading.deployment_why import told
+from waypost.host.reading.explain import Situation, Told
+from waypost.host.reading.run_why import why
+from waypost.host.reading.status import exit_of
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.times import stamp, unstamp

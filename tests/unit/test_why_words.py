@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from waypost.cli.explaining import SHOWN, WIDTH, ForPeople, all_words, deployment_words, mail_words, run_words
-from waypost.host.answers import ChildExit, Reason
-from waypost.host.deployment_why import fields, told
-from waypost.host.explain import Situation
-from waypost.host.stuck import Stuck, sentence
-from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
+from waypost.host.answers.records import ChildExit, Reason
+from waypost.host.answers.why import DeploymentWhy, MailWhy, Why, Whys
+from waypost.host.mail.stuck import Stuck, sentence
+from waypost.host.reading.deployment_why import fields, told
+from waypost.host.reading.explain import Situation
 from waypost.model.ids import Deployment
 from waypost.model.why import Sentence
 from waypost.testing.sayings import parse

@@ -11,11 +11,11 @@ from waypost.cli.client import Client
 from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing
 from waypost.cli.reading import either, give, pages_of
-from waypost.host.answers import ApprovalShown, OpenApprovals
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import ApprovalShown, OpenApprovals
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
-from waypost.host.sink_logic import how_closed
+from waypost.host.watching.sink_logic import how_closed
 from waypost.model.errors import WaypostError
 from waypost.model.events import decode
 from waypost.model.ids import CallId
@@ -75,6 +75,6 @@ def in_words(line: Line, closed: Callable[[str, str], str]) -> Iterator[str]:
 
 
 def _offline(data: DataDir) -> OpenApprovals:
-    from waypost.host import offline, source
+    from waypost.host.reading import offline, source
 
     return source.approvals(offline.Offline(data))

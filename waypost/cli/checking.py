@@ -5,15 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from substrate.fsck import Looked
-from substrate.salvage import Salvaged
+from substrate.checking.fsck import Looked
+from substrate.upkeep.salvage import Salvaged
 from waypost.cli import words
 from waypost.cli.output import complain, err, out
 from waypost.cli.place import told
-from waypost.host.checking import Broken, Checked, Checks, Target, copy_out, look, targets
+from waypost.host.datadir.files import named
 from waypost.host.exits import Exit
-from waypost.host.files import named
-from waypost.host.narrate import printable
+from waypost.host.reading.checking import Broken, Checked, Checks, Target, copy_out, look, targets
+from waypost.host.reading.narrate import printable
 from waypost.model.errors import WaypostError
 
 _KEPT = 10_000

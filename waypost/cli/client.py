@@ -1,6 +1,6 @@
 """The command's side of the host's API: one request over the host's Unix socket, by the standard library alone.
 
-Whatever comes back is a record of ``waypost.host.answers`` or an error with the host's code and words. A host that has
+Whatever comes back is a record of ``host/answers`` or an error with the host's code and words. A host that has
 no place for one more says so before it has read anything: then it is asked again, for as long as an answer may take.
 """
 
@@ -20,9 +20,9 @@ import msgspec
 from ipc.errors import IpcError
 from ipc.process import peer_of
 from ipc.stopped import stopped
-from waypost.host.answers import Answer, Problem
+from waypost.host.answers.records import Answer, Problem
+from waypost.host.api.reach import reached
 from waypost.host.errors import HostError, NoHost, NotNow, Unanswered
-from waypost.host.reach import reached
 
 TIMEOUT = 60.0
 """Seconds; longer than the host waits for itself."""

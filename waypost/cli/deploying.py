@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from waypost.host.describe import Described
-    from waypost.host.isolation import Isolation
-    from waypost.host.rehearsing import Rehearsed
+    from waypost.host.code.rehearsing import Rehearsed
+    from waypost.host.described import Described
+    from waypost.host.processes.isolation import Isolation
 
 from waypost.cli import granting, scheduling, words
 from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import for_host, plain
-from waypost.host.answers import CodeDeployed
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import CodeDeployed
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostRuns, NoHost, NotNow
 from waypost.host.exits import Exit
 from waypost.model.limits import DEFAULT
@@ -64,7 +64,7 @@ def check(place: str, data: str | None, *, as_json: bool = False) -> Exit:
     REFUSED where there are any, else LEFT where not all were tried. Nothing is stored, beside a host or without one.
     Raises BadWorkflow, NotIsolated, SubstrateError.
     """
-    from waypost.host.rehearsing import rehearse
+    from waypost.host.code.rehearsing import rehearse
 
     where = DataDir(for_host(data, Path(place)))
     one, isolation = _looked_at(Path(place), where.path)
@@ -107,16 +107,16 @@ def _without_host(path: Path, where: Path) -> CodeDeployed:
 
 
 def _alone(path: Path, where: Path) -> CodeDeployed:
-    from waypost.host.deploying import deploy_alone
-    from waypost.host.redeploying import told
+    from waypost.host.code.deploying import deploy_alone
+    from waypost.host.code.redeploying import told
 
     one, _ = _looked_at(path, where)
     return told(one, new=deploy_alone(where, one, command=("waypost", *sys.argv[1:])))
 
 
 def _looked_at(path: Path, where: Path) -> "tuple[Described, Isolation]":
-    from waypost.host.describe import describe
-    from waypost.host.isolation import Asked, choose
+    from waypost.host.code.describe import describe
+    from waypost.host.processes.isolation import Asked, choose
 
     isolation = choose(Asked(), data=str(where), environment=os.environ)
     one = describe(path, timeout=DEFAULT.ready_deadline, environment=os.environ, data=where, isolation=isolation)

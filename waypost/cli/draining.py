@@ -9,7 +9,7 @@ import msgspec
 from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import existing, plain
-from waypost.host.answers import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
+from waypost.host.answers.records import DeploymentDraining, DeploymentFollowed, DeploymentRecycling, DeploymentStatus
 from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.host.exits import Exit
 from waypost.host.keeping_errors import CameOtherwise, DrainedLater, Forgotten

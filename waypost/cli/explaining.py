@@ -14,11 +14,11 @@ from waypost.cli.output import harmless
 from waypost.cli.place import existing, plain, run_named
 from waypost.cli.reading import either, give
 from waypost.cli.words import isolation, moment
-from waypost.host.answers import ChildExit, Reason
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import ChildExit, Reason
+from waypost.host.answers.top import Top
+from waypost.host.answers.why import DeploymentWhy, MailWhy, Why, Whys
+from waypost.host.datadir.directory import DataDir
 from waypost.host.exits import Exit
-from waypost.host.top_answers import Top
-from waypost.host.why_answers import DeploymentWhy, MailWhy, Why, Whys
 from waypost.model.errors import WaypostError
 from waypost.model.why import beside
 
@@ -193,24 +193,24 @@ def _wrapped(text: str) -> Iterable[str]:
 
 
 def _offline_run(data: DataDir, run: str) -> Why:
-    from waypost.host import offline, reasons
+    from waypost.host.reading import offline, reasons
 
     return reasons.of_run(offline.Offline(data), run)
 
 
 def _offline_deployment(data: DataDir, name: str) -> DeploymentWhy:
-    from waypost.host import offline, reasons
+    from waypost.host.reading import offline, reasons
 
     return reasons.of_deployment(offline.Offline(data), name)
 
 
 def _offline_mail(data: DataDir, mail: str) -> MailWhy:
-    from waypost.host import offline, reasons
+    from waypost.host.reading import offline, reasons
 
     return reasons.of_mail(offline.Offline(data), mail)
 
 
 def _offline_all(data: DataDir) -> Whys:
-    from waypost.host import offline, reasons
+    from waypost.host.reading import offline, reasons
 
     return reasons.of_all(offline.Offline(data))

@@ -10,10 +10,10 @@ from waypost.cli.client import Client
 from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing, plain
 from waypost.cli.reading import either, give
-from waypost.host.datadir import DataDir
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NoHost, Usage
 from waypost.host.exits import Exit
-from waypost.host.granted import (
+from waypost.host.reading.granted import (
     GrantsSet,
     GrantsShown,
     GrantsWanted,

@@ -8,11 +8,11 @@ import msgspec
 from waypost.cli import words
 from waypost.cli.output import err, out
 from waypost.cli.place import plain, told
-from waypost.host.datadir import NAME, find
+from waypost.host.datadir.directory import NAME, find
 from waypost.host.errors import NoDataDirectory
 from waypost.host.exits import Exit
-from waypost.host.importing import Imported, Order, carry_out, dry_run
-from waypost.host.narrate import printable
+from waypost.host.keeping.importing import Imported, Order, carry_out, dry_run
+from waypost.host.reading.narrate import printable
 from waypost.model.errors import Invalid
 from waypost.model.ids import Deployment, deployment
 

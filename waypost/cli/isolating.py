@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ipc.box import MODES
 from waypost.host.errors import Usage
-from waypost.host.isolation import Asked
-from waypost.host.users import RANGE
+from waypost.host.processes.isolation import Asked
+from waypost.host.processes.users import RANGE
 
 _SIZE = re.compile(r"([1-9][0-9]{0,14})([KMGT]?)\Z")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -6,17 +6,17 @@ from waypost.cli import words
 from waypost.cli.client import Client, Said
 from waypost.cli.output import harmless, out
 from waypost.cli.place import existing, plain, told
-from waypost.host.answers import SealedNow
-from waypost.host.datadir import NAME
+from waypost.host.answers.records import SealedNow
+from waypost.host.datadir.directory import NAME
 from waypost.host.errors import Usage
 from waypost.host.exits import Exit
 
 
 def receipt(deployment: str, data: str | None) -> Exit:
     """``waypost receipt DEPLOYMENT``."""
-    from substrate.receipt import encode
+    from substrate.signing.receipt import encode
     from waypost.host.alone import now
-    from waypost.host.offline import receipt_for
+    from waypost.host.reading.offline import receipt_for
     from waypost.model.times import stamp
 
     out(encode(receipt_for(existing(data), plain("the deployment", deployment), stamp(now()))).decode())
@@ -60,7 +60,7 @@ def accept_rollback(deployment: str, data: str | None) -> Exit:
 
 def backup(deployment: str, file: str, data: str | None, *, with_keys: bool) -> Exit:
     """``waypost backup DEPLOYMENT FILE``."""
-    from waypost.host.backup import backup
+    from waypost.host.keeping.backup import backup
 
     where = existing(data)
 
@@ -91,8 +91,8 @@ def backup(deployment: str, file: str, data: str | None, *, with_keys: bool) -> 
 
 def restore(file: str | None, source: str | None, key: str | None, data: str | None, *, allow_network: bool) -> Exit:
     """``waypost restore FILE`` and ``waypost restore --from GIT-URL``."""
-    from waypost.host.offline import load_key
-    from waypost.host.restore import restore
+    from waypost.host.keeping.restore import restore
+    from waypost.host.reading.offline import load_key
 
     if (file is None) == (source is None):
         raise Usage("name either a backup's file, or a git remote or clone with --from")

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from waypost.host.datadir import NAME, DataDir, find
+from waypost.host.datadir.directory import NAME, DataDir, find
 from waypost.host.errors import NoSuchRun, NotText
 
 VARIABLE = "WAYPOST_DATA"

@@ -10,8 +10,8 @@ from waypost.cli.client import Client
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain
 from waypost.cli.reading import either, give
-from waypost.host.answers import KeptMail, KeptMails, KeptRun, Rejected, Released
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import KeptMail, KeptMails, KeptRun, Rejected, Released
+from waypost.host.datadir.directory import DataDir
 from waypost.host.exits import Exit
 
 HEADINGS = ("mail", "since", "why", "from", "message id", "subject")
@@ -79,12 +79,12 @@ def _row(each: KeptMail) -> tuple[str, ...]:
 
 
 def _offline_hold(data: DataDir) -> KeptMails:
-    from waypost.host import offline, queued
+    from waypost.host.reading import offline, queued
 
     return queued.on_hold(offline.Offline(data))
 
 
 def _offline_rejected(data: DataDir) -> KeptMails:
-    from waypost.host import offline, queued
+    from waypost.host.reading import offline, queued
 
     return queued.rejected(offline.Offline(data))

@@ -11,8 +11,8 @@ from waypost.cli import words
 from waypost.cli.client import TIMEOUT, VERIFY_TIMEOUT, Client
 from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing, run_named
-from waypost.host.answers import Answer, EventsPage, Runs, RunShown, Verified
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import Answer, EventsPage, Runs, RunShown, Verified
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
 
@@ -108,32 +108,32 @@ def give(answer: Answer, text: Iterable[str], *, as_json: bool) -> None:
 
 
 def _offline_runs(data: DataDir) -> Runs:
-    from waypost.host import offline, source
+    from waypost.host.reading import offline, source
 
     return source.runs(offline.Offline(data))
 
 
 def _offline_show(data: DataDir, run: str) -> RunShown:
-    from waypost.host import offline, source
+    from waypost.host.reading import offline, source
 
     return source.show(offline.Offline(data), run)
 
 
 def _offline_page(data: DataDir, run: str, after: int) -> EventsPage:
-    from waypost.host import offline, source
+    from waypost.host.reading import offline, source
 
     return source.events(offline.Offline(data), run, after)
 
 
 def _offline_verify(data: DataDir, key: str | None = None) -> Verified:
-    from waypost.host import offline
+    from waypost.host.reading import offline
 
     return offline.check(data, offline.public_key(data) if key is None else offline.load_key(Path(key)))
 
 
 def _verify_one(repository: Path, key: str | None, receipt: str | None) -> Verified:
-    from substrate.receipt import load
-    from waypost.host import offline
+    from substrate.signing.receipt import load
+    from waypost.host.reading import offline
 
     found = None if receipt is None else load(Path(receipt))
     return offline.check_one(repository, None if key is None else offline.load_key(Path(key)), found)
@@ -141,9 +141,9 @@ def _verify_one(repository: Path, key: str | None, receipt: str | None) -> Verif
 
 def _verify_receipt(data: DataDir, key: str | None, receipt: str) -> Verified:
     """The repository of this data directory that the receipt is for."""
-    from substrate.receipt import load
-    from waypost.host import offline
+    from substrate.signing.receipt import load
     from waypost.host.keeping_errors import NoSuchDeployment
+    from waypost.host.reading import offline
 
     found = load(Path(receipt))
     if found.deployment not in data.deployments():

@@ -18,17 +18,18 @@ from waypost.cli import words
 from waypost.cli.granting import introduced
 from waypost.cli.output import complain, err, out
 from waypost.cli.place import existing, for_host, plain
+from waypost.host.api.metrics_server import place as metrics_place
 from waypost.host.app import Config, Host
-from waypost.host.datadir import DataDir
-from waypost.host.deployed import Here, deployed_here
-from waypost.host.describe import Described, describe_all
+from waypost.host.code.deployed import Here, deployed_here
+from waypost.host.code.describe import describe_all
+from waypost.host.datadir.directory import DataDir
+from waypost.host.described import Described
 from waypost.host.descriptors import raise_limit, too_few
 from waypost.host.errors import HostError, NoThread
 from waypost.host.exits import Exit, exit_for
-from waypost.host.granted import show_alone
-from waypost.host.guard import hide
-from waypost.host.isolation import Asked, Isolation, choose
-from waypost.host.metrics_server import place as metrics_place
+from waypost.host.processes.guard import hide
+from waypost.host.processes.isolation import Asked, Isolation, choose
+from waypost.host.reading.granted import show_alone
 from waypost.model.limits import DEFAULT, Limits
 from waypost.shell import ActorBroken
 

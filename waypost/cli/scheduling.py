@@ -7,10 +7,10 @@ from waypost.cli import words
 from waypost.cli.output import err, harmless
 from waypost.cli.place import existing, plain
 from waypost.cli.reading import either, give
-from waypost.host.datadir import DataDir
+from waypost.host.answers.schedules import DueTick, ScheduleShown, SchedulesShown
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import Usage
 from waypost.host.exits import Exit
-from waypost.host.schedule_answers import DueTick, ScheduleShown, SchedulesShown
 from waypost.model.errors import Invalid
 from waypost.model.why import beside
 
@@ -40,7 +40,7 @@ def following(deployment: str | None, expression: str | None, data: str | None, 
 
 def tried(expression: str, *, tz: str, gap: str, repeat: str, count: int, as_json: bool) -> Exit:
     """``waypost schedule next --expression E``: nothing has to be deployed for that, or to be there at all."""
-    from waypost.host import schedules
+    from waypost.host.reading import schedules
     from waypost.model.schedule import schedule
 
     try:
@@ -82,7 +82,7 @@ def _read(where: DataDir, name: str | None, count: int) -> SchedulesShown:
 
 
 def _offline(data: DataDir, name: str | None, count: int) -> SchedulesShown:
-    from waypost.host import offline, schedules
+    from waypost.host.reading import offline, schedules
 
     return schedules.listed(offline.Offline(data), _now(), name=name, count=count)
 

@@ -8,7 +8,7 @@ import msgspec
 from waypost.cli.client import Client
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain, run_named
-from waypost.host.answers import CancelAsked, Signalled
+from waypost.host.answers.records import CancelAsked, Signalled
 from waypost.host.errors import BadPayload, Usage
 from waypost.host.exits import Exit
 from waypost.model.errors import Invalid

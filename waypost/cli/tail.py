@@ -18,11 +18,11 @@ from waypost.cli.fitting import laid_out
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, run_named
 from waypost.cli.reading import page_of
-from waypost.host.answers import EventsPage
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import EventsPage
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.host.exits import Exit
-from waypost.host.narrate import Narrator
+from waypost.host.reading.narrate import Narrator
 from waypost.model import events as ev
 
 _PRIMED = 4096

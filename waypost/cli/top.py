@@ -20,9 +20,9 @@ from waypost.cli.client import Client
 from waypost.cli.fitting import cut, padded, width
 from waypost.cli.output import err, harmless, out
 from waypost.cli.place import existing
-from waypost.host.deployment_why import urgency
+from waypost.host.answers.top import Top, TopRow
 from waypost.host.exits import Exit
-from waypost.host.top_answers import Top, TopRow
+from waypost.host.reading.deployment_why import urgency
 
 HEADINGS = ("deployment", "gen", "state", "waits on", "mail", "p99", "left", "next")
 _MOST = (20, 6, 13, 0, 6, 6, 4, 6)

@@ -10,9 +10,9 @@ from waypost.cli.client import Client
 from waypost.cli.output import err, harmless
 from waypost.cli.place import existing, plain
 from waypost.cli.reading import either, give
-from waypost.host.credential_answers import CredentialShown, CredentialsReloaded, CredentialsShown
-from waypost.host.credential_errors import BadCredentials
-from waypost.host.datadir import DataDir
+from waypost.host.answers.credentials import CredentialShown, CredentialsReloaded, CredentialsShown
+from waypost.host.credentials.errors import BadCredentials
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
 
@@ -108,8 +108,8 @@ def _reloaded(answer: CredentialsReloaded) -> Iterator[str]:
 
 
 def _offline_list(data: DataDir) -> CredentialsShown:
-    from waypost.host.credentials_file import read
-    from waypost.host.keeper_words import listed, sources
+    from waypost.host.credentials.file import read
+    from waypost.host.credentials.words import listed, sources
 
     configured = read(data.credentials)
     return CredentialsShown(credentials=listed(configured), sources=sources(configured))
@@ -117,10 +117,10 @@ def _offline_list(data: DataDir) -> CredentialsShown:
 
 def _offline_check(data: DataDir) -> CredentialsShown:
     """By this shell's environment, as a host that is started here would have it."""
-    from waypost.host import providers
-    from waypost.host.credentials_file import read
-    from waypost.host.keeper_logic import AT_ONCE
-    from waypost.host.keeper_words import attempt, sources
+    from waypost.host.credentials import providers
+    from waypost.host.credentials.file import read
+    from waypost.host.credentials.logic import AT_ONCE
+    from waypost.host.credentials.words import attempt, sources
 
     configured = read(data.credentials)
     around = providers.Surroundings(environment=os.environ, folder=data.path)

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from waypost.host.held import WouldGo
+    from waypost.host.reading.held import WouldGo
 
 from waypost.cli.fitting import padded, width
 from waypost.cli.output import harmless
-from waypost.host.answers import (
+from waypost.host.answers.records import (
     ApprovalShown,
     DeploymentReset,
     DeploymentVerified,

@@ -8,8 +8,8 @@ from waypost.cli import words
 from waypost.cli.client import Client, Said
 from waypost.cli.output import err, out
 from waypost.cli.place import existing, plain, run_named
-from waypost.host.answers import Answered, DeploymentReset, DeploymentResumed, MailTaken, Resumed
-from waypost.host.datadir import DataDir
+from waypost.host.answers.records import Answered, DeploymentReset, DeploymentResumed, MailTaken, Resumed
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import MalformedMail, NoHost, NoSuchAddress, NotHosted, NotNow
 from waypost.host.exits import Exit
 from waypost.host.keeping_errors import NotConfirmed, NotHeld
@@ -64,7 +64,7 @@ def resume(run: str, data: str | None) -> Exit:
 
 def resume_held(name: str, data: str | None, *, yes: bool) -> Exit:
     """``waypost resume DEPLOYMENT``: list what would go out, ask, and let it."""
-    from waypost.host.held import would_go
+    from waypost.host.reading.held import would_go
 
     where, name = existing(data), plain("the deployment", name)
     try:
@@ -108,8 +108,8 @@ def _check(raw: bytes) -> None:
 
 def _spool(data: DataDir, address: str, raw: bytes) -> Exit:
     """Leave the mail where the next host takes it in; it is durable there when this returns."""
-    from waypost.host import offline
-    from waypost.host.spool import leave
+    from waypost.host.mail.spool import leave
+    from waypost.host.reading import offline
     from waypost.model.mail import BadAddress
     from waypost.model.mail import address as normal
 

@@ -8,18 +8,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from substrate import plain
-from substrate.disk import Disk
-from substrate.folder import Folder
-from substrate.heads import Heads
-from substrate.keys import SigningKey
-from substrate.opening import inspect
-from substrate.rollback import Accepted, accept
-from substrate.rotation import rotate
-from waypost.host.datadir import DataDir, clear
+from substrate.files import plain
+from substrate.files.disk import Disk
+from substrate.files.folder import Folder
+from substrate.signing.keys import SigningKey
+from substrate.storage.heads import Heads
+from substrate.storage.opening import inspect
+from substrate.upkeep.rollback import Accepted, accept
+from substrate.upkeep.rotation import rotate
+from waypost.host.datadir.directory import DataDir, clear
+from waypost.host.datadir.lock import HostLock
+from waypost.host.datadir.signing import key_of
 from waypost.host.keeping_errors import NoSuchDeployment
-from waypost.host.lock import HostLock
-from waypost.host.signing import key_of
 from waypost.model.times import stamp
 
 

@@ -20,49 +20,51 @@ from actors.messages import StateChanged
 from actors.watching import APPROVALS, FOLLOWED
 from ipc import cores
 from ipc.secret import Secret
-from substrate.disk import Disk
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
+from substrate.signing.keys import SigningKey
 from waypost import __version__
 from waypost.acting import Ref
-from waypost.host import following_logic, offline
-from waypost.host.answers import Status
-from waypost.host.api import Api
-from waypost.host.audience import Audience
-from waypost.host.bodies import Bodies
+from waypost.host.answers.records import Status
+from waypost.host.api.audience import Audience
+from waypost.host.api.bodies import Bodies
+from waypost.host.api.credential_doors import CredentialDoors
+from waypost.host.api.following_doors import FollowDoors
+from waypost.host.api.grants_doors import GrantsDoors
+from waypost.host.api.looking import Lookout
+from waypost.host.api.metrics_server import Place, listen, metrics_server
+from waypost.host.api.routes import Api
+from waypost.host.api.server import ApiServer, bind
 from waypost.host.clock import SystemClock
-from waypost.host.credential_doors import CredentialDoors
-from waypost.host.credentials_file import read as read_credentials
-from waypost.host.crew import Ports
-from waypost.host.datadir import DataDir, lay_out, prepare, refuse_unfinished
-from waypost.host.deploying import Means, deploy_all, keys
-from waypost.host.describe import Described, describe
+from waypost.host.code.deploying import Means, deploy_all, keys
+from waypost.host.code.describe import describe
+from waypost.host.code.redeploying import Redeployer
+from waypost.host.credentials.file import read as read_credentials
+from waypost.host.datadir.directory import DataDir, lay_out, prepare, refuse_unfinished
+from waypost.host.datadir.lock import HostLock
+from waypost.host.described import Described
 from waypost.host.errors import HostError
-from waypost.host.explain import LeftOut
-from waypost.host.following import FollowersActor
-from waypost.host.following_doors import FollowDoors
-from waypost.host.grants_doors import GrantsDoors
-from waypost.host.guardian import GUARDIANS, Guardian
 from waypost.host.heap import give_back
-from waypost.host.isolation import NONE, Isolation
-from waypost.host.kin import end_leftovers, kin
-from waypost.host.library import LibraryActor
-from waypost.host.live import Live
-from waypost.host.lock import HostLock
-from waypost.host.looking import Lookout
 from waypost.host.messages import Begin, End
-from waypost.host.metrics_server import Place, listen, metrics_server
-from waypost.host.observer import ObserverSeat
-from waypost.host.redeploying import Redeployer
-from waypost.host.reserved import Reserved
-from waypost.host.root import HostActor, House
-from waypost.host.seats import NOTHING, Seat
-from waypost.host.server import ApiServer, bind
-from waypost.host.sink import SinkActor
-from waypost.host.sink_states import HangUp
-from waypost.host.sweeping import Sweeping
-from waypost.host.timeline import TimelineActor
-from waypost.host.users import users
-from waypost.host.wires import Wires
+from waypost.host.processes.guardian import GUARDIANS, Guardian
+from waypost.host.processes.isolation import NONE, Isolation
+from waypost.host.processes.kin import end_leftovers, kin
+from waypost.host.processes.reserved import Reserved
+from waypost.host.processes.sweeping import Sweeping
+from waypost.host.processes.users import users
+from waypost.host.processes.wires import Wires
+from waypost.host.reading import offline
+from waypost.host.reading.explain import LeftOut
+from waypost.host.reading.live import Live
+from waypost.host.root.actor import HostActor, House
+from waypost.host.root.crew import Ports
+from waypost.host.root.library import LibraryActor
+from waypost.host.root.seats import NOTHING, Seat
+from waypost.host.watching import following_logic
+from waypost.host.watching.following import FollowersActor
+from waypost.host.watching.observer import ObserverSeat
+from waypost.host.watching.sink import SinkActor
+from waypost.host.watching.sink_states import HangUp
+from waypost.host.watching.timeline import TimelineActor
 from waypost.model.limits import DEFAULT, Limits
 from waypost.model.times import stamp
 from waypost.shell import ActorBroken, request, tell

@@ -8,9 +8,9 @@ from actors.describing import Description
 from actors.messages import DeploymentSpec, StateChanged, Woken
 from substrate.messages import Outcome, Ref, Stream
 from waypost.acting import ActorEnded, Asked, Tell
-from waypost.host.describe import Described, Sleep
-from waypost.host.spool import Spooled
-from waypost.host.stuck import Stuck
+from waypost.host.described import Described, Sleep
+from waypost.host.mail.spool import Spooled
+from waypost.host.mail.stuck import Stuck
 from waypost.model.errors import WaypostError
 from waypost.model.ids import Deployment
 from waypost.model.queue import Outgoing

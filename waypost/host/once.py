@@ -8,12 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from substrate.disk import Disk
 from substrate.effects import To
 from substrate.errors import FlushFailed
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import Done, Operation, Refused, Submit, Withheld
 from substrate.settings import Settings
+from substrate.signing.keys import SigningKey
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.host.errors import NotNow, NotWritable, RefusedByRule

@@ -86,7 +86,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     seal_idle: float = 2.0
     seal_age: float = 5.0
     merge_objects: int = 100_000
-    """Of one merged pack at most; see ``substrate.merging``."""
+    """Of one merged pack at most; see ``substrate.packs.merging``."""
     merge_bytes: int = 64 * MIB
     merge_pause: float = 0.01
     """Between two steps of a merge, in which appends have the disk to themselves."""

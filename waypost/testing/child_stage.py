@@ -12,9 +12,9 @@ from actors.messages import ChildExited, Launch, Peers
 from ipc.spawn import Spawned
 from ipc.strays import Mark
 from waypost.acting import Ref
-from waypost.host.child_wire import ChildWire
 from waypost.host.clock import SystemClock
-from waypost.host.wires import Wires
+from waypost.host.processes.child_wire import ChildWire
+from waypost.host.processes.wires import Wires
 from waypost.model.ids import Generation
 from waypost.model.limits import Limits
 from waypost.testing.listener import Listener

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from substrate.keys import PublicKey
-from waypost.host.datadir import DataDir
+from substrate.signing.keys import PublicKey
+from waypost.host.datadir.directory import DataDir
 from waypost.testing import evidence as ev
 from waypost.testing.driver import Errand, Played
 from waypost.testing.errands import Decide, ReplyByMail, SendMail, delivered, mail

@@ -10,12 +10,12 @@ import pygit2
 
 from substrate import layout, runlog
 from substrate import state as files
-from substrate.folder import REF
-from substrate.keys import SigningKey
+from substrate.files.folder import REF
 from substrate.messages import Claim, Deploy, MailDelivered, PutBlob, QueueMail, Reject, SpawnChild, TakeUp
 from substrate.operations.buckets import BUCKET_AGE
 from substrate.rules import Commit
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model.code import deployed
 from waypost.model.code import encode as encode_deployed

@@ -9,14 +9,14 @@ from actors.child_process import ChildCommand
 from actors.describing import Description
 from actors.messages import Forward, Start, StateChanged, Stop
 from ipc.secret import Secret
-from substrate.disk import Disk
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import Accepted, Done, Enqueue
+from substrate.signing.keys import SigningKey
 from waypost.acting import Ref
 from waypost.host.clock import SystemClock
-from waypost.host.crew import HostCrew, Ports
-from waypost.host.datadir import DataDir, lay_out, prepare
-from waypost.host.wires import Wires
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
+from waypost.host.processes.wires import Wires
+from waypost.host.root.crew import HostCrew, Ports
 from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.childhood import CODE

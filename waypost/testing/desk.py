@@ -12,9 +12,9 @@ from typing import Any
 
 from substrate import layout, runlog
 from substrate import state as files
-from substrate.covering import open_derived
 from substrate.errors import Damaged
-from substrate.index import Index
+from substrate.indexing.covering import open_derived
+from substrate.indexing.index import Index
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -33,7 +33,7 @@ from substrate.routing import Runs, Threads
 from substrate.rules import Ground, judge, proposed
 from substrate.runlog import Known, Rooted, Tree
 from substrate.settings import message_ids
-from substrate.store import Store
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.child_mail import spawner

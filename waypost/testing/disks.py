@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from substrate.disk import Disk
+from substrate.files.disk import Disk
 
 TAKES_SPACE = frozenset({"create", "reserve", "write-file", "mkdir", "link"})
 """Operations that fail on a full disk."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from waypost.cli.client import Client, Said
-from waypost.host.answers import Answer, EventsPage, Runs
+from waypost.host.answers.records import Answer, EventsPage, Runs
 from waypost.host.errors import NoHost, Unanswered
 from waypost.model import events as ev
 from waypost.testing.mortal import MortalHost, Place, Stuck, family_of

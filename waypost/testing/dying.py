@@ -3,7 +3,7 @@
     python -m waypost.testing.dying ORDER DATA VERB …
 
 ORDER is a file. As long as it isn't there nothing happens. From when it is, each point that is passed is counted: a
-change to a file or folder below DATA, a point of the disk (`substrate.disk`), a connection, a part of a request.
+change to a file or folder below DATA, a point of the disk (`files/disk.py`), a connection, a part of a request.
 At the point whose number stands in ORDER the process ends by kill -9, before the operation. What was counted is
 appended to ``ORDER.passed``, a line for each point. Python's own audit events say what is done (PEP 578); nothing in
 the product knows of it.
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from substrate.disk import Disk
+from substrate.files.disk import Disk
 
 _FILES = {
     "open", "os.chmod", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate",

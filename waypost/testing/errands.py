@@ -9,7 +9,7 @@ from email import message_from_bytes, policy
 from pathlib import Path
 
 from waypost.cli.client import Client, Said
-from waypost.host.answers import Answer, Answered, MailTaken, Problem
+from waypost.host.answers.records import Answer, Answered, MailTaken, Problem
 from waypost.testing.mortal import Place
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from substrate.keys import PublicKey
+from substrate.checking.verify import verify
 from substrate.reader import QueueLine, Reader
-from substrate.verify import verify
-from waypost.host.answers import Answer, Answered, MailTaken, Problem
-from waypost.host.datadir import DataDir
+from substrate.signing.keys import PublicKey
+from waypost.host.answers.records import Answer, Answered, MailTaken, Problem
+from waypost.host.datadir.directory import DataDir
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId, idempotency_key
 from waypost.testing.stores import fsck

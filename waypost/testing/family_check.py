@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import UNSET
 
 from substrate import SigningKey, layout, runlog, verify
-from substrate.fsck import Looked, fsck
-from substrate.readview import open_readonly
-from waypost.host.datadir import DataDir
+from substrate.checking.fsck import Looked, fsck
+from substrate.storage.readview import open_readonly
+from waypost.host.datadir.directory import DataDir
 from waypost.model import events as ev
 from waypost.model.ids import CallId, RunId
 from waypost.model.run import outcome

@@ -23,9 +23,9 @@ from pathlib import Path
 import msgspec
 
 from waypost.host.app import Config, Host
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
 from waypost.host.errors import HostError
-from waypost.host.guard import hide
+from waypost.host.processes.guard import hide
 from waypost.model.limits import DEFAULT, Limits
 from waypost.testing.disks import TAKES_SPACE, RecordingDisk
 

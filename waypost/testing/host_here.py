@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken
+from waypost.host.answers.records import MailTaken
 from waypost.host.app import Config, Host
-from waypost.host.describe import describe_all
+from waypost.host.code.describe import describe_all
 from waypost.model.limits import DEFAULT, Limits
 from waypost.testing.background import NotSaid
 from waypost.testing.patience import PATIENCE

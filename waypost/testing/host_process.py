@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from waypost.cli.client import Client
-from waypost.host.answers import MailTaken
+from waypost.host.answers.records import MailTaken
 from waypost.host.errors import HostError
 from waypost.testing.background import COMMAND, Background, NotSaid
 from waypost.testing.patience import PATIENCE

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from substrate import layout, runlog
-from substrate.covering import open_derived, stamp_of
-from substrate.derived import DerivedFile
-from substrate.index import Index
-from substrate.keys import SigningKey
+from substrate.indexing.covering import open_derived, stamp_of
+from substrate.indexing.derived import DerivedFile
+from substrate.indexing.index import Index
 from substrate.messages import Pause, ReadCensus, ReadRuns
 from substrate.questions import answer
-from substrate.store import Store
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import RunId, message_key

@@ -8,12 +8,12 @@ from actors.messages import Woken
 from ipc.secret import Secret
 from substrate.messages import Done, Outcome, Result
 from waypost.acting import Asked, Reply, Tell, WakeAt
-from waypost.host.credential_errors import BadCredentials
-from waypost.host.credentials_file import Configured, Credential, FromEnvironment, parse
-from waypost.host.keeper_logic import advance
-from waypost.host.keeper_messages import FileRead, KeeperMessage, Read, Reload, Supply, Warn, WasRead
-from waypost.host.keeper_states import Keeper
-from waypost.host.providers import Failed, Had
+from waypost.host.credentials.errors import BadCredentials
+from waypost.host.credentials.file import Configured, Credential, FromEnvironment, parse
+from waypost.host.credentials.logic import advance
+from waypost.host.credentials.messages import FileRead, KeeperMessage, Read, Reload, Supply, Warn, WasRead
+from waypost.host.credentials.providers import Failed, Had
+from waypost.host.credentials.states import Keeper
 from waypost.model.ids import Deployment
 from waypost.model.times import Now
 

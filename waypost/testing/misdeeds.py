@@ -8,9 +8,9 @@ import msgspec
 
 from substrate import layout, runlog
 from substrate import state as files
-from substrate.epoch import Epoch, Noted
 from substrate.operations.buckets import Watermark
 from substrate.rules.commit import files as files_below
+from substrate.signing.epoch import Epoch, Noted
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, message_key
 from waypost.model.queue import Outgoing, encode

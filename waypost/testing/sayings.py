@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from waypost.cli.command import app
-from waypost.host.answers import Reason
+from waypost.host.answers.records import Reason
 from waypost.model.times import unstamp
 from waypost.model.why import Sentence, parted
 

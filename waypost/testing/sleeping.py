@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from ipc.secret import Secret
-from substrate.disk import Disk
 from substrate.effects import To
-from substrate.keys import SigningKey
+from substrate.files.disk import Disk
 from substrate.messages import (
     Append,
     BeginGeneration,
@@ -29,13 +28,15 @@ from substrate.messages import (
     WorkflowProcess,
 )
 from substrate.settings import Settings, message_ids
+from substrate.signing.keys import SigningKey
 from substrate.writer import Writer
 from waypost.acting import Reply
 from waypost.host.clock import read
-from waypost.host.datadir import DataDir, lay_out, prepare
-from waypost.host.deploying import keys, materialised
-from waypost.host.describe import Described, Sleep, ask, described
-from waypost.host.notes import note
+from waypost.host.code.deploying import keys, materialised
+from waypost.host.code.describe import ask, described
+from waypost.host.code.notes import note
+from waypost.host.datadir.directory import DataDir, lay_out, prepare
+from waypost.host.described import Described, Sleep
 from waypost.model import events as ev
 from waypost.model.declaration import Description
 from waypost.model.ids import CallId, Generation, RunId

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from substrate import layout, state
-from substrate.disk import Disk
-from substrate.fsck import Looked
-from substrate.fsck import fsck as rules_of
-from substrate.keys import PublicKey, SigningKey
-from substrate.store import Store
+from substrate.checking.fsck import Looked
+from substrate.checking.fsck import fsck as rules_of
+from substrate.files.disk import Disk
+from substrate.signing.keys import PublicKey, SigningKey
+from substrate.storage.store import Store
 from waypost.model.limits import DEFAULT, Limits
 
 AUTHOR = "workflow-process <workflow-process@deployment.waypost>"

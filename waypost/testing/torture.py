@@ -16,10 +16,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from substrate.keys import PublicKey
 from substrate.reader import Reader
+from substrate.signing.keys import PublicKey
 from waypost.cli.client import Client, Said
-from waypost.host.answers import (
+from waypost.host.answers.records import (
     Answer,
     CancelAsked,
     DeploymentDraining,
@@ -29,7 +29,7 @@ from waypost.host.answers import (
     Runs,
     Signalled,
 )
-from waypost.host.datadir import DataDir
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import HostError, NoHost, Unanswered
 from waypost.testing.disks import power_cut
 from waypost.testing.mortal import MortalHost, Place, Stuck, workers_of

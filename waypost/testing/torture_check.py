@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from substrate.checking.fsck import Looked
+from substrate.checking.fsck import fsck as rule_book
+from substrate.checking.verify import verify
 from substrate.errors import SubstrateError
-from substrate.fsck import Looked
-from substrate.fsck import fsck as rule_book
-from substrate.keys import PublicKey
 from substrate.reader import Reader
-from substrate.verify import verify
+from substrate.signing.keys import PublicKey
 from waypost.model import events as ev
 from waypost.model.ids import CallId, idempotency_key
 from waypost.testing.stores import git, overfull

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from substrate import Settings, SigningKey, message_ids
-from substrate.disk import Disk
 from substrate.effects import Again, Effect, To
+from substrate.files.disk import Disk
 from substrate.messages import Done, Operation, Question, Submit
 from substrate.writer import Writer
 from waypost.acting import Reply

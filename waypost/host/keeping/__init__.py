@@ -1,0 +1,1 @@
+"""Looking after a deployment as a whole: backups, restores, imports."""

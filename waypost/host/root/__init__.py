@@ -1,0 +1,1 @@
+"""The root of a host's actors: what it starts, keeps asleep, wakes, exchanges and ends."""

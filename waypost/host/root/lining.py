@@ -1,0 +1,82 @@
+"""How the root has those that mail has woken take it up in order: what ``line`` decides, of its members. Pure."""
+
+from dataclasses import replace
+
+from actors.draining import GoAhead
+from actors.messages import Start, Woken
+from waypost.acting import Next, Tell, WakeAt
+from waypost.host.root import line
+from waypost.host.root import states as st
+from waypost.host.root.line import Line, Patience, Stand
+from waypost.model.ids import Deployment
+from waypost.model.times import Now
+
+UNTOLD = frozenset({"idle", "waking"})
+"""States that a deployment is shown in before its supervisor has said anything."""
+_COMING = UNTOLD | {"starting"}
+_HINDERED = frozenset({"broken-code", "barred"})
+"""Codes of one that runs, and takes up no mail."""
+
+
+def stand(state: st.Opening | st.Running, name: Deployment) -> Stand:
+    """How one that stands in the line is."""
+    member = state.members.get(name)
+    match member:
+        case st.Awaiting() | st.Raising():
+            return "coming"
+        case st.Parting() if member.wishes:
+            return "coming"
+        case st.Raised(description=shown) if shown.state in _COMING:
+            return "callable"
+        case st.Raised(description=shown) if shown.state == "running" and shown.line and shown.code not in _HINDERED:
+            return "ready"
+        case _:
+            return "over"
+
+
+def joined(state: st.Opening | st.Running, name: Deployment) -> st.Opening | st.Running:
+    """Mail has come for one that sleeps, or is on the way in or out."""
+    return _with(state, line.joined(state.dormancy.line, name))
+
+
+def moved(state: st.Running, now: Now) -> tuple[st.Running, tuple[Tell | WakeAt, ...]]:
+    """Let on whoever may, and look again in a while."""
+    if not state.dormancy.line.row:
+        return state, ()
+    after, calls = line.moved(state.dormancy.line, lambda name: stand(state, name))
+    dormancy, told = replace(state.dormancy, line=after), _called(state, calls)
+    if len(after.row) < 2 or after.patience is not None:  # noqa: PLR2004 - nobody waits for one who is alone
+        return replace(state, dormancy=dormancy), told
+    token = dormancy.last + 1
+    after = replace(after, patience=Patience(token, after.passed))
+    wake = WakeAt(Woken(token), mono=now.mono + line.PATIENCE)
+    return replace(state, dormancy=replace(dormancy, line=after, last=token)), (*told, wake)
+
+
+def impatient(state: st.Opening | st.Running, token: int) -> Next[st.State]:
+    """A wake-up: perhaps that of those that wait for one who is slow."""
+    after, calls = line.impatient(state.dormancy.line, token, lambda name: stand(state, name))
+    return Next(_with(state, after), _called(state, calls))
+
+
+def start(state: st.Opening | st.Running, member: st.Raised) -> Tell:
+    """Have a supervisor begin; one that mail has woken takes up none before its turn.
+
+    Of one that was up, or asleep, a full disk is no reason to be down for good: that ends by itself.
+    """
+    waits = member.spec.name in state.dormancy.line.row
+    again = member.incarnation > 1 or member.description.state == "waking"
+    return Tell(member.supervisor, Start("waits" if waits else "", again))
+
+
+def _called(state: st.Opening | st.Running, calls: tuple[Deployment, ...]) -> tuple[Tell, ...]:
+    members = (state.members.get(name) for name in calls)
+    return tuple(Tell(each.supervisor, GoAhead()) for each in members if isinstance(each, st.Raised) and _kept(each))
+
+
+def _kept(member: st.Raised) -> bool:
+    return member.description.line == "waits" or member.description.state in _COMING
+
+
+def _with(state: st.Opening | st.Running, after: Line) -> st.Opening | st.Running:
+    return replace(state, dormancy=replace(state.dormancy, line=after))
