@@ -6,6 +6,7 @@ While the child drains nobody new is given to it, and another one follows, or no
 What then still works in the child is ended with it, and no run is charged for that.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,6 +18,9 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import RunId
 from waypost.model.ledger import Ledger
+
+_STILL = math.inf
+"""The end of a time that stands still."""
 
 
 def begin(runs: tuple[fold.Driven, ...], turn: Turn) -> None:
@@ -35,14 +39,19 @@ def note(fact: Appended, turn: Turn) -> None:
 
 
 def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
-    """Begin the time anew of those whose child has just been told, or drains; see to it that there is a wake-up."""
+    """Begin the time anew of those whose child has just been told, or drains no more; see to a wake-up.
+
+    Nobody is woken for a time that stands still: a drain may take as long as it likes.
+    """
     for run, grace in turn.graces.items():
         card = cards.get(run)
         if not grace.told and card is not None and _told(card):
             turn.graces[run] = replace(grace, told=True, until=_later(turn))
         elif _stands_still(grace, turn):
+            turn.graces[run] = replace(grace, until=_STILL)
+        elif grace.until == _STILL:
             turn.graces[run] = replace(grace, until=_later(turn))
-    waiting = [grace.until for grace in turn.graces.values() if grace.asked is None]
+    waiting = [grace.until for grace in turn.graces.values() if grace.asked is None and grace.until != _STILL]
     if waiting:
         turn.wake_for_grace(min(waiting))
 
@@ -50,7 +59,7 @@ def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
 def woken(cards: Mapping[RunId, Card], turn: Turn) -> None:
     """End the runs whose time is up; and the child, if one of them still works in it: a thread can't be stopped."""
     for run, grace in turn.graces.items():
-        if grace.asked is None and grace.until <= turn.now.mono and not _stands_still(grace, turn):
+        if grace.asked is None and grace.until <= turn.now.mono:
             end = ev.RunCancelled(code="past-grace", detail=_words(grace, turn))
             append = Append(by=Supervisor(), run=run, events=(end,))
             turn.graces[run] = replace(grace, asked=turn.ask_for_all(append, Stage.COMMITTED))
