@@ -28,8 +28,9 @@ from waypost.model.ids import CallId, Deployment, Generation, RunId
 class Start:
     """Begin: open the repository, then bring up a child.
 
-    ``line``: ``waits`` where mail has woken it; then none is taken up before ``GoAhead``. ``again``: whether its host
-    has had it open, or asleep, before; then it waits for space on a full disk.
+    ``line``: ``waits`` where mail has woken it; then none is taken up before ``GoAhead``; ``called``: that was said
+    already, to one that has failed. ``again``: whether its host has had it open, or asleep, before; then it waits for
+    space on a full disk.
     """
 
     line: draining.Line = ""

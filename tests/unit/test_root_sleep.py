@@ -146,6 +146,12 @@ def test_one_that_sleeps_is_started_when_it_is_wanted(message: RootMessage, now:
     assert ("Reply" in kinds(up)) == isinstance(message, Asked)
 
 
+def test_one_that_is_made_anew_while_it_is_its_turn_takes_its_mail_up() -> None:
+    """Whose turn it is, is told so once: the supervisor that was told may fail before it has a process."""
+    failed = (*SLEEPING, Rouse(A.name), started(A.name), ActorEnded("a/supervisor", 1, "bug"))
+    assert Tell(ref("supervisor a 2"), Start("called", again=True)) in after(*failed, started(A.name, 2)).effects
+
+
 def test_whoever_wants_one_that_is_up_is_told_at_once() -> None:
     """It may have been woken meanwhile."""
     (reply,) = after(Begin((A,)), BusStarted(1, BUS), started(A.name), Asked(7, Awaken(A.name))).effects

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from actors.draining import GoAhead
+from actors.draining import Line as Place
 from actors.messages import Start, Woken
 from waypost.acting import Next, Tell, WakeAt
 from waypost.host.root import line
@@ -64,9 +65,10 @@ def start(state: st.Opening | st.Running, member: st.Raised) -> Tell:
 
     Of one that was up, or asleep, a full disk is no reason to be down for good: that ends by itself.
     """
-    waits = member.spec.name in state.dormancy.line.row
+    name, row, called = member.spec.name, state.dormancy.line.row, state.dormancy.line.called
+    at: Place = "called" if name == called else "waits" if name in row else ""  # nobody is called twice
     again = member.incarnation > 1 or member.description.state == "waking"
-    return Tell(member.supervisor, Start("waits" if waits else "", again))
+    return Tell(member.supervisor, Start(at, again))
 
 
 def _called(state: st.Opening | st.Running, calls: tuple[Deployment, ...]) -> tuple[Tell, ...]:
