@@ -23,21 +23,6 @@ from waypost.testing.desk import ADDRESS, REPOSITORY, call
 from waypost.testing.indexed import KEY, World, alter, told
 
 
-@pytest.fixture(scope="module", name="template")
-def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("derived")
-    World.make(folder)
-    return folder
-
-
-@pytest.fixture(name="world")
-def _world(template: Path, tmp_path: Path) -> World:
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    file = tmp_path / "derived" / "runs.sqlite"
-    alter(file, f"update stamp set place = {file.stat().st_ino}")  # as if it had been made here
-    return World(tmp_path)
-
-
 def copied(file: Path, *torn: str) -> None:
     """The file is a copy that was made page by page while its host wrote: what a page holds is whole."""
     copy = shutil.copy(file, file.with_suffix(".copy"))

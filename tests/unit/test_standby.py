@@ -22,21 +22,6 @@ from waypost.testing.indexed import KEY, World, alter, told
 from waypost.testing.patience import PATIENCE
 
 
-@pytest.fixture(scope="module", name="template")
-def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("standby")
-    World.make(folder)
-    return folder
-
-
-@pytest.fixture(name="world")
-def _world(template: Path, tmp_path: Path) -> World:
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    file = tmp_path / "derived" / "runs.sqlite"
-    alter(file, f"update stamp set place = {file.stat().st_ino}")  # as if it had been made here
-    return World(tmp_path)
-
-
 def scribbled(world: World, _file: DerivedFile) -> None:
     """Somebody writes over the middle of it."""
     with world.file.open("r+b") as opened:

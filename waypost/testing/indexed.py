@@ -1,8 +1,9 @@
 """A repository with runs in every state and the derived index beside it, for tests of what may happen to the index."""
 
+import shutil
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -53,6 +54,14 @@ class World:
         self.desk.must(Pause(run=paused, code="operator", detail=""))
         self.open(self.file).close()
         self.store.close()
+
+    @classmethod
+    def copied(cls, made: Path, folder: Path) -> Self:
+        """One of its own, of what was made in another folder, as if it had been made here."""
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        self = cls(folder)
+        alter(self.file, f"update stamp set place = {self.file.stat().st_ino}")  # noqa: S608 - a number
+        return self
 
     @property
     def store(self) -> Store:
