@@ -84,6 +84,8 @@ def test_what_the_reference_grants_and_we_have_not_is_named_and_grants_nothing(t
         (b'"secret:github"', ("ledger",)),
         (b'"SECRET:GitHub"', ("ledger",)),
         (b'"secret:git*"', ()),
+        (b'"secret:git?ub"', ()),
+        (b'"secret: github"', ()),
         (b'"*"', ()),
         (b'"tool:*"', ("github", "ledger")),
         (b"7", ()),
@@ -108,7 +110,41 @@ def test_where_mail_is_denied_the_declared_isn_t_granted_by_itself(denied: bytes
     assert len(left) == 1
 
 
-@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"grants":{}}', b'{"grants":[7]}', b'{"grants":[],"more":1}'])
+@pytest.mark.parametrize(
+    "denied",
+    [
+        "boss@partner.example",
+        "Boss@PARTNER.example",
+        "<boss@partner.example>",
+        "boss@partner.example.",
+        "b\u00fc@x.example",
+    ],
+)
+def test_everybody_of_a_domain_isn_t_granted_where_one_of_them_is_denied(denied: str) -> None:
+    """There is no grant of all but one; nor does another spelling of an address let it through."""
+    deny = f'{{"resource":"mail:{denied}","action":"send","effect":"deny"}}'
+    allow = '{"resource":"mail:*@partner.example","action":"send","effect":"allow"}'
+    found, left = reference_grants.read(f'{{"grants":[{allow},{deny}]}}'.encode())
+    assert found.mail == ()
+    assert len(left) == 2
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(
+            b"",
+            b"[]",
+            b"{}",
+            b'{"grants":{}}',
+            b'{"grants":[7]}',
+            b'{"grants":[],"more":1}',
+            b'{"grants":[],"more":[]}',
+        ),
+        b'{"grants":[{"resource":"secret:a","action":"read","effect":"deny"}],"grants":[]}',
+        b'{"grants":[{"resource":"secret:a","action":"read","effect":"deny","effect":"allow"}]}',
+    ],
+)
 def test_what_is_no_list_of_grants_is_refused(raw: bytes) -> None:
     """Whoever reads it decides what follows."""
     with pytest.raises(Invalid):

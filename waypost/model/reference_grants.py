@@ -11,6 +11,8 @@ Promise: a record that means anything else, or more than these, grants nothing h
 list denies; each is named as left out.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -29,6 +31,7 @@ _KINDS: dict[tuple[str, str], Callable[[str], str]] = {
     ("secret", "read"): handle,
     ("workflow", "spawn"): deployment,
 }
+_CHECKS = {kind: check for (kind, _), check in _KINDS.items()}
 _NOBODY: dict[str, Record] = {
     kind: {"resource": f"{kind}:*", "action": action, "effect": "deny"}
     for kind, action in (("mail", "send"), ("workflow", "spawn"))
@@ -42,10 +45,11 @@ def read(raw: bytes) -> tuple[StepGrants, tuple[str, ...]]:
     """What it grants here, and the records that grant nothing here, as text. Raises Invalid for another form."""
     try:
         found = _list.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+        json.loads(raw, object_pairs_hook=_once)  # of two readers of a key that is there twice each may see another one
+    except (msgspec.MsgspecError, ValueError, RecursionError) as bad:
         raise Invalid(f"no list of grants: {bad}") from None
-    if "grants" not in found:
-        raise Invalid("no list of grants")
+    if found.keys() != {"grants"}:
+        raise Invalid("no list of grants, or not only that")
     taken: dict[str, list[str]] = {kind: [] for kind, _ in _KINDS}
     left: list[str] = []
     denied = frozenset(_denials(found["grants"]))
@@ -53,7 +57,7 @@ def read(raw: bytes) -> tuple[StepGrants, tuple[str, ...]]:
         kind, value = _read(record)
         if record in _NOBODY.values():
             continue
-        if value is None or not denied.isdisjoint(("", kind, _one_form(record["resource"]))):
+        if value is None or _denies(denied, kind, value):
             left.append(msgspec.json.encode(record).decode()[:_SHOWN])
         else:
             taken[kind].append(value)
@@ -98,18 +102,39 @@ def _read(record: Record) -> tuple[str, str | None]:
 
 
 def _denials(records: Iterable[Record]) -> Iterator[str]:
-    """What is denied: a resource; or its kind, or all (""), where it isn't one resource that is named."""
+    """What is denied: a resource; or its kind, or all (""), where it isn't exactly one resource that is named."""
     for record in records:
         if record.get("effect", "allow") != "allow":
             resource = record.get("resource")
-            text = _one_form(resource) if isinstance(resource, str) else ""
-            kind, colon, _ = text.partition(":")
+            kind, colon, value = (resource if isinstance(resource, str) else "").strip().lower().partition(":")
+            kind = kind.strip()
             many = "" if not colon or "*" in kind else kind
-            yield many if not many or "*" in text else text
+            yield f"{kind}:{value}" if many and _is_one(kind, value) else many
 
 
-def _one_form(resource: str) -> str:
-    return resource.strip().lower()
+def _is_one(kind: str, value: str) -> bool:
+    """Whether it can mean nothing but the resource of this spelling, as far as its kind is known here."""
+    check = _CHECKS.get(kind)
+    if check is None:
+        return True
+    try:
+        return check(value) == value and value.isascii() and "*" not in value and "xn--" not in value
+    except Invalid:
+        return False
+
+
+def _denies(denied: frozenset[str], kind: str, value: str) -> bool:
+    """Whether it is denied, or some of what it stands for is: there is no grant of all but one."""
+    value = value.lower()
+    if value.startswith("*@") and any(text.startswith(f"{kind}:") and text.endswith(value[1:]) for text in denied):
+        return True
+    return not denied.isdisjoint(("", kind, f"{kind}:{value}"))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+    if twice:
+        raise ValueError(f"{twice[0][:80]!r} is there twice")
 
 
 def _listed(grants: StepGrants) -> Iterator[tuple[str, str, Sequence[str]]]:
