@@ -2,8 +2,6 @@
 
 import errno
 import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,20 +12,10 @@ from substrate.packs.sealed import SealedObjects
 from substrate.signing.keys import SigningKey
 from substrate.storage.store import Store
 from waypost.testing.disks import FailingDisk
+from waypost.testing.lowered import lowered
 from waypost.testing.stores import fresh_store, put
 
 KEY = SigningKey.generate()
-
-
-@contextmanager
-def no_more_files() -> Iterator[None]:
-    """Whatever is opened meanwhile is refused; what is open stays so."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def sealed(repository: Path) -> None:
@@ -57,7 +45,7 @@ def test_a_write_for_which_no_file_could_be_opened_says_so_and_what_to_do(tmp_pa
 def test_a_repository_that_can_not_be_opened_for_want_of_files_is_neither_failed_nor_damaged(tmp_path: Path) -> None:
     """By the real limit; and it is whole when there are files again."""
     sealed(tmp_path / "r.git")
-    with no_more_files(), pytest.raises(FlushFailed) as caught:
+    with lowered(resource.RLIMIT_NOFILE), pytest.raises(FlushFailed) as caught:
         Store.open(tmp_path / "r.git", key=KEY)
     assert caught.value.fault == TOO_MANY_FILES
     store = Store.open(tmp_path / "r.git", key=KEY)
@@ -69,7 +57,7 @@ def test_an_object_that_can_not_be_looked_for_for_want_of_files_is_not_missing(t
     """A merge may have replaced the packs, so they are opened anew before it is called damaged: that failed."""
     sealed(tmp_path / "r.git")
     store, objects = f"{tmp_path}/r.git/objects", SealedObjects(f"{tmp_path}/r.git/objects")
-    with no_more_files(), pytest.raises(OSError, match="Too many open files"):
+    with lowered(resource.RLIMIT_NOFILE), pytest.raises(OSError, match="Too many open files"):
         objects.read(Kind.BLOB, object_id(Kind.BLOB, b"another"))
     with pytest.raises(Damaged):
         SealedObjects(store).read(Kind.BLOB, object_id(Kind.BLOB, b"another"))

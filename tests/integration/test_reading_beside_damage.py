@@ -14,6 +14,7 @@ from waypost.host.datadir.directory import DataDir, lay_out, prepare
 from waypost.model.ids import RunId
 from waypost.testing.clock import START
 from waypost.testing.desk import REPOSITORY, Desk, first_files, message
+from waypost.testing.lowered import lowered
 from waypost.testing.verbs import verb
 
 
@@ -104,11 +105,7 @@ def test_more_deployments_are_listed_than_may_be_open_at_once(world: tuple[DataD
     data, _ = world
     for number in range(40):
         shutil.copytree(data.repo("one"), data.repo(f"old-{number}"))
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(open_descriptors()) + 40, before[1]))
-    try:
+    with lowered(resource.RLIMIT_NOFILE, len(open_descriptors()) + 40):
         listed = verb("runs", data=data.path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert (listed.status, listed.err) == (0, "")
     assert all(f" old-{number} " in listed.out for number in range(40))

@@ -4,8 +4,6 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +12,7 @@ import pytest
 from substrate.files.disk import Disk
 from waypost.host.datadir.files import place, write_synced
 from waypost.host.datadir.nameless import publish, scratch
+from waypost.testing.lowered import lowered
 
 DIES = """
 import os, sys
@@ -91,17 +90,6 @@ def test_of_one_that_fails_nothing_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@contextmanager
-def no_room() -> Iterator[None]:
-    """No file may grow: the system says so of no name, as it does of a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_where_there_is_no_room_the_file_is_named(tmp_path: Path) -> None:
     """`No space left on device` helps nobody who has several."""
     for write in (
@@ -109,7 +97,7 @@ def test_where_there_is_no_room_the_file_is_named(tmp_path: Path) -> None:
         lambda path: Disk().write_file(str(path), b"x"),
         lambda path: place(path, b"x"),
     ):
-        with no_room(), pytest.raises(OSError, match="made") as refused:
+        with lowered(resource.RLIMIT_FSIZE), pytest.raises(OSError, match="made") as refused:
             write(tmp_path / "made")
         assert str(tmp_path) in str(refused.value.filename)
 
