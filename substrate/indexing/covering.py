@@ -85,7 +85,7 @@ def _built(path: Path | None, tree: Rooted, repository: str) -> DerivedFile:
     """A new file with every run in it. It has no name before it is whole and on disk."""
     count = sum(1 for _ in _all(tree))
     if count > _MANY:
-        _log.warning("%s: indexing %d runs; this is done once", path, count)
+        _log.warning("%s: indexing %d runs; this is done once", path or "in memory", count)
     aside = None if path is None else path.with_name(path.name + ".new")
     if aside is not None:
         aside.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def _all(tree: Tree) -> Iterator[RunId]:
 def _counted(path: Path | None, runs: Iterable[RunId], count: int) -> Iterator[RunId]:
     for number, run in enumerate(runs):
         if number and number % _NEWS == 0:
-            _log.warning("%s: %d of %d runs are indexed", path, number, count)
+            _log.warning("%s: %d of %d runs are indexed", path or "in memory", number, count)
         yield run
 
 

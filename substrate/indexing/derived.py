@@ -89,7 +89,7 @@ class DerivedFile:
             if path.exists() and not path.is_file():
                 raise DerivedFailed(str(path), "it is not a regular file")
         try:
-            self._base = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
+            self._base = sqlite3.connect(_address(path), uri=True, isolation_level=None)
         except sqlite3.Error as failure:
             raise DerivedFailed(str(path), str(failure)) from failure
         try:
@@ -313,6 +313,15 @@ class CardsOfAFile:
         if self._base is not None:
             self._base.close()
             self._base = None
+
+
+def _address(path: Path | None) -> str:
+    """Where SQLite finds it. With ``unix-excl`` what it knows of its log is in this process alone.
+
+    A file of that, mapped into memory, would end the host by SIGBUS when somebody cuts it off. Other processes may look
+    into it as ``CardsOfAFile`` does.
+    """
+    return ":memory:" if path is None else f"file:{quote(str(path))}?vfs=unix-excl"
 
 
 def _run_id(found: object) -> RunId:

@@ -34,6 +34,18 @@ def cut(world: World, _file: DerivedFile) -> None:
     os.truncate(world.file, 0)
 
 
+def all_cut(world: World, _file: DerivedFile) -> None:
+    """With all that lies beside it: what is mapped of a file that was cut off ends the process that looks there."""
+    for each in world.file.parent.iterdir():
+        os.truncate(each, 0)
+
+
+def log_cut(world: World, _file: DerivedFile) -> None:
+    """Of the log alone; what SQLite knows of it is another thing then."""
+    log = world.file.with_name(world.file.name + "-wal")
+    os.truncate(log, log.stat().st_size // 2)
+
+
 def gone(world: World, _file: DerivedFile) -> None:
     """It may be deleted at any time."""
     shutil.rmtree(world.file.parent)
@@ -67,6 +79,8 @@ def readonly(_world: World, file: DerivedFile) -> None:
 HARM: tuple[Callable[[World, DerivedFile], None], ...] = (
     scribbled,
     cut,
+    all_cut,
+    log_cut,
     gone,
     closed,
     names_of_no_run,
@@ -77,7 +91,7 @@ HARM: tuple[Callable[[World, DerivedFile], None], ...] = (
 
 
 @pytest.mark.parametrize("harm", HARM)
-@pytest.mark.parametrize("when", ["idle", "settling"])
+@pytest.mark.parametrize("when", [pytest.param("idle", marks=pytest.mark.torture), "settling"])
 def test_whatever_fails_at_work_the_answers_are_those_of_the_repository(
     world: World, harm: Callable[[World, DerivedFile], None], when: str
 ) -> None:
