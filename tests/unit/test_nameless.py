@@ -36,11 +36,17 @@ def names(folder: Path) -> list[str]:
     return [each.name for each in folder.iterdir()]
 
 
-@pytest.fixture(params=["without a name", "by another name"])
+@pytest.fixture(params=["without a name", "by another name", "by a rename"])
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is here, and as it is on a file system that knows no nameless files."""
-    if request.param == "by another name":
+    """As it is here; as it is on a file system that knows no nameless files; and on one without hard links (FAT)."""
+
+    def refused(*_names: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    if request.param != "without a name":
         monkeypatch.setattr(os, "O_TMPFILE", 0)
+    if request.param == "by a rename":
+        monkeypatch.setattr(os, "link", refused)
 
 
 @pytest.mark.usefixtures("_way")

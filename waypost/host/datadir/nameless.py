@@ -3,9 +3,11 @@
 What this promises: ``publish`` makes a file appear under its name whole and durable, or not at all, and never in the
 place of another. It has no other name before (``O_TMPFILE``), so what a killed process has written is gone with it.
 Where a file system can't do that (NFS, for one), it is written as ``.waypost.<8 hex digits>`` beside its place, 0600,
-and a kill may leave that.
+and a kill may leave that. Where there are no hard links either (FAT), it gets its name by a rename that replaces
+nothing, and is as private as everything on that file system.
 """
 
+import ctypes
 import errno
 import os
 import secrets
@@ -16,6 +18,8 @@ from typing import IO, BinaryIO
 
 from waypost.host.datadir.files import sync_directory
 
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 _CANT = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
 """A file system or a kernel that knows no nameless files; a process without /proc can't give one a name."""
 
@@ -48,9 +52,23 @@ def _by_another_name(file: Path, write: Callable[[BinaryIO], None]) -> None:
     try:
         with os.fdopen(descriptor, "wb") as into:
             _written(into, write)
-        os.link(aside, file)
+        try:
+            os.link(aside, file)
+        except OSError as failure:
+            if failure.errno not in _NO_LINKS:
+                raise
+            _move(aside, file)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _move(aside: Path, file: Path) -> None:
+    """Rename it, if nothing has that name (renameat2(2)). Raises FileExistsError, OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = _AT_FDCWD, os.fsencode(aside), _AT_FDCWD, os.fsencode(file)
+    if libc.renameat2(*names, ctypes.c_uint(_RENAME_NOREPLACE)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(file))
 
 
 def _written(into: BinaryIO, write: Callable[[BinaryIO], None]) -> None:
