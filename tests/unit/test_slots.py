@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from waypost.host.root.slots import (
     HOST,
     ONE,
+    VAIN,
     Enter,
     Patience,
     Press,
@@ -71,6 +72,15 @@ def test_where_nobody_sleeps_everybody_enters() -> None:
 def replace_idle(limits: Limits) -> Limits:
     """The same without sleep."""
     return Limits(threads=limits.threads, idle=0.0)
+
+
+def test_who_is_on_the_way_in_for_ever_keeps_nobody_out() -> None:
+    """A process that hangs while it starts is started again ten times, for half a minute each: minutes for all others."""
+    slots, _ = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=())
+    for look in range(VAIN):
+        assert Enter(C) not in moves(slots, LIMITS, uncounted=(), may_leave=())[1], look
+        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=True)
+    assert moves(slots, LIMITS, uncounted=(), may_leave=())[1] == (Enter(C),)
 
 
 def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:

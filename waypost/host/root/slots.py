@@ -3,7 +3,8 @@
 Whoever is woken waits behind those that were woken before. When there is no room, those that have been awake longest
 are asked to give way: they let go as soon as there is nothing for them to do. Where all of them are at work for a
 while, one more is let in: a bound that nobody could ever get past would be a standstill. Somebody who is on the way in
-or out makes room soon: on a machine that is busy with them, more at once would only be slower. Pure.
+or out makes room soon: on a machine that is busy with them, more at once would only be slower. Only where that takes as
+long as a process has to be ready, it is no busy machine, but some that hang. Pure.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -19,6 +20,8 @@ ONE = 7
 """Threads of a deployment that is awake: supervisor, courier, and its crew of five."""
 PATIENCE = 2.0
 """Seconds in which nobody came in, after which one more is let in."""
+VAIN = 15
+"""So many times that pause is waited for those on the way in or out: 30 s, then they aren't waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Slots:
     """How often somebody has come in."""
     extra: int = 0
     """So many were let in over the bound, since somebody waits."""
+    vain: int = 0
+    """Pauses since somebody came in, in which others were on the way in or out."""
     patience: Patience | None = None
 
 
@@ -77,7 +82,7 @@ def wants(slots: Slots, name: Deployment, before: Container[Deployment] = ()) ->
 def entered(slots: Slots, name: Deployment) -> Slots:
     """It is awake now."""
     waiting = tuple(each for each in slots.waiting if each != name)
-    return replace(slots, awake={**slots.awake, name: None}, waiting=waiting, entered=slots.entered + 1)
+    return replace(slots, awake={**slots.awake, name: None}, waiting=waiting, entered=slots.entered + 1, vain=0)
 
 
 def left(slots: Slots, name: Deployment) -> Slots:
@@ -116,8 +121,12 @@ def impatient(slots: Slots, token: int, *, moving: bool) -> Slots:
     pause = slots.patience
     if pause is None or pause.token != token:
         return slots
-    stuck = slots.entered == pause.entered and not moving
-    return replace(slots, patience=None, extra=slots.extra + 1 if stuck else slots.extra)
+    slots = replace(slots, patience=None)
+    if slots.entered != pause.entered:
+        return slots
+    if moving and slots.vain + 1 < VAIN:
+        return replace(slots, vain=slots.vain + 1)
+    return replace(slots, extra=slots.extra + 1, vain=0)
 
 
 def _taken(slots: Slots, uncounted: Container[Deployment]) -> int:
