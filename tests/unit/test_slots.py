@@ -75,7 +75,7 @@ def replace_idle(limits: Limits) -> Limits:
 
 
 def test_who_is_on_the_way_in_for_ever_keeps_nobody_out() -> None:
-    """A process that hangs while it starts is started again ten times, for half a minute each: minutes for all others."""
+    """A process that hangs while it starts is started again ten times, half a minute each: minutes for all others."""
     slots, _ = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=())
     for look in range(VAIN):
         assert Enter(C) not in moves(slots, LIMITS, uncounted=(), may_leave=())[1], look
