@@ -73,6 +73,17 @@ def test_what_is_listed_is_shown_and_tried_without_a_host(data: Path, monkeypatc
     assert "hunter" not in shown.out + tried.out
 
 
+def test_a_file_that_lies_there_for_a_first_host_can_be_looked_at(tmp_path: Path) -> None:
+    """A secret that can't be read is better found before the first start than by it; no other verb takes the folder."""
+    tmp_path.joinpath("data").mkdir(mode=0o700)
+    tmp_path.joinpath("data", "credentials.toml").write_text('[credentials.db]\nfile = "db"\n')
+    for words, status in (("list", Exit.OK), ("check", Exit.REFUSED)):
+        done = verb("credentials", words, data=tmp_path / "data")
+        assert (done.status, "db" in done.out) == (status, True)
+    done = verb("runs", data=tmp_path / "data")
+    assert "this is not a data directory" in done.err
+
+
 def test_a_file_that_cant_be_used_and_a_host_that_isnt_there_have_their_exits(data: Path) -> None:
     """78 and 69: a script can tell them from a secret that can't be read, which is 1."""
     (data / "credentials.toml").write_text("[credentials.github]\nenv = 1\n")

@@ -18,9 +18,12 @@ def told(option: str | None) -> str | None:
     return option or os.environ.get(VARIABLE) or None
 
 
-def existing(option: str | None) -> DataDir:
-    """The data directory of a verb that needs one. Raises NoDataDirectory, NewerData, DamagedFormat."""
-    return find(Path.cwd(), told(option))
+def existing(option: str | None, *, begun: bool = True) -> DataDir:
+    """The data directory of a verb that needs one. Raises NoDataDirectory, NewerData, DamagedFormat.
+
+    ``begun``: as of ``find``.
+    """
+    return find(Path.cwd(), told(option), begun=begun)
 
 
 def for_host(option: str | None, first_file: Path) -> Path:

@@ -26,7 +26,8 @@ SOURCES = ("source", "provider", "model", "credential", "base url", "for")
 
 def shown(data: str | None, *, as_json: bool) -> Exit:
     """``waypost credentials list``."""
-    answer = either(existing(data), lambda client: client.get(CredentialsShown, "credentials"), _offline_list)
+    where = existing(data, begun=False)
+    answer = either(where, lambda client: client.get(CredentialsShown, "credentials"), _offline_list)
     give(answer, _all(answer), as_json=as_json)
     return Exit.OK
 
@@ -41,8 +42,8 @@ def handles(where: DataDir) -> frozenset[str]:
 
 
 def check(data: str | None, *, as_json: bool) -> Exit:
-    """``waypost credentials check``."""
-    where = existing(data)
+    """``waypost credentials check``: also of a file that lies there for a host that has never been started."""
+    where = existing(data, begun=False)
     try:
         answer, tried = Client(where.socket).post(CredentialsShown, "credentials", "check"), _HOST
     except NoHost:

@@ -151,9 +151,10 @@ class DataDir:
         return self.path / "logs"
 
 
-def find(start: Path, told: str | None = None) -> DataDir:
+def find(start: Path, told: str | None = None, *, begun: bool = True) -> DataDir:
     """The data directory that is meant: the one told, else the nearest ``.waypost`` from ``start`` upwards.
 
+    ``begun``: a host has made it one; else a folder will do that an operator has put something into for the first host.
     Raises NoDataDirectory, NewerData and DamagedFormat.
     """
     if told is not None:
@@ -168,9 +169,10 @@ def find(start: Path, told: str | None = None) -> DataDir:
         else:
             raise NoDataDirectory(str(start), f"there is no {NAME} here or in a folder above")
     data = DataDir(chosen.absolute())
-    if not data.format_file.exists():
+    if data.format_file.exists():
+        check_format(data)
+    elif begun or not data.credentials.exists():
         raise NoDataDirectory(str(chosen), "this is not a data directory: it has no format.json")
-    check_format(data)
     return data
 
 
