@@ -74,7 +74,7 @@ def test_what_makes_no_sense_is_refused_with_an_example(said: dict[str, Any], hi
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("", "no host runs, so no isolation is in force"),
+        ("", "no host has it up, so no isolation is in force"),
         ("none", "isolation none: workflow code runs as this user and is kept from mistakes, not from malice"),
         (
             "namespace (no network)",

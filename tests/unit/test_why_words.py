@@ -161,7 +161,7 @@ def test_a_run_without_a_host_is_told_so_once() -> None:
     on = msgspec.structs.replace(ON, state="no host", isolation="")
     lines = list(run_words(msgspec.structs.replace(RUN, on=on)))
     assert [line for line in lines if "orders is" in line] == []
-    assert "no host runs, so no isolation is in force" in lines
+    assert "no host has it up, so no isolation is in force" in lines
 
 
 def test_without_a_host_or_a_deployment_it_says_so(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def count(number: int, thing: str, ending: str = "s") -> str:
 def isolation(said: str) -> str:
     """What the isolation of a host protects against, with its limits, and why it is no stronger one."""
     if not said:
-        return "no host runs, so no isolation is in force"
+        return "no host has it up, so no isolation is in force"
     kind, _, why = said.partition(": ")
     means = ISOLATION.get(kind.partition(" ")[0], "")
     return f"isolation {kind}" + (f": {means}" if means else "") + (f" ({harmless(why)})" if why else "")
