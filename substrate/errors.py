@@ -6,11 +6,14 @@ guessing: a repository that can't be read as written is left exactly as it is.
 
 import errno as numbers
 import shlex
+from typing import Self
 
 from waypost.model.errors import WaypostError
 
 _FULL = (numbers.ENOSPC, numbers.EDQUOT)
 """Ends by itself when there is space; any other error, but those below, is the disk's own."""
+_DISKS = (numbers.EIO, numbers.EROFS)
+"""Said to who syncs what was written before an error: the system has made the file system read-only, or lost pages."""
 _FILES = (numbers.EMFILE, numbers.ENFILE)
 TOO_MANY_FILES = "too-many-files"
 """A fault of the host's limit, or the machine's, and not of the disk; it ends by itself, too."""
@@ -57,9 +60,17 @@ class NotARepository(SubstrateError):
 class Unreadable(SubstrateError):
     """The operating system doesn't let a repository be read; what is in it may be in order."""
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}", hint="check the folder and who may read it; nothing was changed")
+    def __init__(self, path: str, why: str, *, mend: str = "check the folder and who may read it") -> None:
+        super().__init__(f"{path}: {why}", hint=f"{mend}; nothing was changed")
         self.path, self.why = path, why
+
+    @classmethod
+    def by(cls, failure: OSError, path: str) -> Self:
+        """What the system said, of the file that it named or else of ``path``."""
+        where, why = str(failure.filename or path), failure.strerror or str(failure)
+        if failure.errno in _DISKS:
+            return cls(where, why, mend="the disk no longer vouches for it: see to it (`dmesg`), and mount it anew")
+        return cls(where, why)
 
 
 class NewerFormat(SubstrateError):

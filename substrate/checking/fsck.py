@@ -66,7 +66,7 @@ def fsck(
 
     ``key``: the host's, by which its journals are read; else the one that the newest commit names. ``limits``: the same
     for every host; what an operator may set are bounds of supervision, on which no rule rests.
-    Raises NotARepository.
+    Raises NotARepository; Unreadable where the disk lets nobody look.
     """
     found = look(path, key)
     if found.unread is not None:

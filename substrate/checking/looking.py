@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from substrate.checking.history import Objects
-from substrate.errors import BadObject, Damaged, NotARepository, SubstrateError
+from substrate.errors import BadObject, Damaged, NotARepository, SubstrateError, Unreadable
 from substrate.files.folder import Folder
 from substrate.packs.objects import Kind, parse_commit
 from substrate.packs.sealed import SealedObjects
@@ -34,7 +34,10 @@ class Found:
 
 
 def look(path: str | Path, key: PublicKey | None = None) -> Found:
-    """Find the newest commit and its objects; ``key`` is the one that must have signed. Raises NotARepository."""
+    """Find the newest commit and its objects; ``key`` is the one that must have signed.
+
+    Raises NotARepository; Unreadable where the disk lets nobody look.
+    """
     folder = folder_at(Path(path))
     ref = folder.read_ref()
     if ref is None:
@@ -47,6 +50,8 @@ def look(path: str | Path, key: PublicKey | None = None) -> Found:
         view = open_readonly(folder.path, signer)
     except SubstrateError as failure:
         return Found(objects, tip, signer, failure)
+    except OSError as failure:
+        raise Unreadable.by(failure, folder.path) from failure
     return Found(view, bytes.fromhex(view.head), signer)
 
 

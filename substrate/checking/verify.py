@@ -16,7 +16,7 @@ from substrate import state as files
 from substrate.checking.history import Objects, Step, back_to_the_start
 from substrate.checking.looking import look, refuse_partial, seen
 from substrate.checking.proof import Fault, Proof
-from substrate.errors import SubstrateError
+from substrate.errors import SubstrateError, Unreadable
 from substrate.packs.objects import Commit
 from substrate.rules import Ground
 from substrate.rules.whole_runs import Counts, every_run
@@ -131,9 +131,12 @@ def verify(path: str | Path, key: PublicKey | None = None, expected: Sequence[Ex
     """
     refuse_partial(Path(path))
     # By the key that the newest commit names: it may be a later one of the row that the trusted key began.
-    found = look(path)
-    if found.signer is None and key is not None:
-        found = look(path, key)
+    try:
+        found = look(path)
+        if found.signer is None and key is not None:
+            found = look(path, key)
+    except Unreadable as failure:
+        return Report(faults=(Fault(failure.message),))
     if found.signer is None:
         return Report(faults=(Fault("the newest commit is not signed", found.tip.hex()),))
     faults = [] if found.unread is None else [Fault(found.unread.message)]

@@ -1,13 +1,16 @@
 """A disk that fails a sync once and then pretends that all is well: nothing acknowledged is ever lost by it."""
 
 import errno
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from substrate.errors import FlushFailed
+from substrate.checking.looking import look
+from substrate.checking.verify import verify
+from substrate.errors import FlushFailed, Unreadable
 from substrate.files.disk import Disk
 from substrate.signing.keys import SigningKey
 from substrate.storage.readview import open_readonly
@@ -120,17 +123,29 @@ def test_no_second_failure_in_the_recovery_loses_anything(tmp_path: Path) -> Non
     grid(tmp_path, 1)
 
 
-def test_a_reader_says_of_which_file_the_disk_wont_vouch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system tells whoever syncs next of an earlier failure, and by a descriptor it names no file."""
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
+def test_a_reader_says_of_which_file_the_disk_wont_vouch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The system tells whoever syncs next of an earlier failure, and by a descriptor it names no file.
+
+    Who verifies, or checks, is told so as well, and what helps: a host that answers isn't to fail on it.
+    """
     store = fresh_store(tmp_path / "r.git", KEY, limits=LIMITS)
     put(store, {"d/1": b"1"})
     store.flush()
     store.abandon()
 
     def fails(_descriptor: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("os.fdatasync", fails)
-    with pytest.raises(OSError, match="Input/output error") as caught:
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
         open_readonly(tmp_path / "r.git", KEY.public)
     assert str(caught.value.filename).endswith(".jpack")
+    with pytest.raises(Unreadable, match=rf"\.jpack: {os.strerror(number)}") as refused:
+        look(tmp_path / "r.git")
+    assert "mount it anew" in (refused.value.hint or "")
+    report = verify(tmp_path / "r.git", KEY.public)
+    assert not report.sound
+    assert [fault.what for fault in report.faults] == [refused.value.message]

@@ -87,7 +87,7 @@ class Offline:
         try:
             return Reader.open(path, self._key)
         except OSError as failure:
-            raise Unreadable(failure.filename or str(path), failure.strerror or str(failure)) from failure
+            raise Unreadable.by(failure, str(path)) from failure
 
     @cached_property
     def _key(self) -> PublicKey:
