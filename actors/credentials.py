@@ -60,7 +60,8 @@ class Barred:
     """Dispatch, to its supervisor: why no run is given to this generation's child, or none begins there but to fail.
 
     Empty where that isn't so any more. ``lacks``: what isn't granted, the step and the handle; ``file``: grants that
-    can't be read; ``unlisted``: a credential isn't to be had until somebody lists it; ``since``: Unix ms.
+    can't be read; ``unlisted``: a credential isn't to be had until somebody lists it; ``reading``: it isn't known yet
+    whether all are to be had; ``since``: Unix ms.
     """
 
     generation: Generation
@@ -68,6 +69,7 @@ class Barred:
     lacks: tuple[Asked, ...] = ()
     file: str = ""
     unlisted: bool = False
+    reading: bool = False
     since: int = field(default=0, compare=False)
 
 

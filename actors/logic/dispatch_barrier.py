@@ -34,6 +34,9 @@ GRANTS_UNREADABLE = "GrantsUnreadable"
 """Types of the errors with which a run fails here."""
 PATIENCE = 60.0
 """Seconds that the keeper has to answer; a command of an operator's has ten."""
+SOON = 1.0
+"""Seconds of them in which nobody need hear of it: what is kept already is there in none."""
+READING = "the secrets that were granted are still being read"
 UNANSWERED = f"who keeps credentials hasn't answered within {PATIENCE:g} s"
 
 
@@ -49,6 +52,15 @@ class Assembling:
     correlation: int
     tries: int = 0
     token: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lingering:
+    """The keeper hasn't answered soon, and the supervisor knows. The fields are those of Assembling."""
+
+    correlation: int
+    tries: int
+    token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class TurnedAway:
     why: str
 
 
-Gate: TypeAlias = Closed | Assembling | Clear | Deferred | TurnedAway
+Gate: TypeAlias = Closed | Assembling | Lingering | Clear | Deferred | TurnedAway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +134,7 @@ def durable(up_to: int, turn: Turn) -> None:
 def answered(message: Assembled | NotAssembled, turn: Turn) -> bool:
     """The keeper's answer; whether the gate moved. One to an earlier question is ignored."""
     gate = turn.barrier.gate
-    if not isinstance(gate, Assembling) or gate.correlation != message.correlation:
+    if not isinstance(gate, Assembling | Lingering) or gate.correlation != message.correlation:
         return False
     match message:
         case Assembled():
@@ -150,7 +162,12 @@ def again(turn: Turn) -> None:
 def woken(token: int, turn: Turn) -> bool:
     """Whether this wake-up was for the gate."""
     match turn.barrier.gate:
-        case Assembling(correlation, token=mine) if mine == token:
+        case Assembling(correlation, tries, mine) if mine == token:
+            turn.counter += 1
+            turn.effects.append(WakeAt(Woken(turn.counter), mono=turn.now.mono + PATIENCE - SOON))
+            _stand(Lingering(correlation, tries, turn.counter), turn)
+            return True
+        case Lingering(correlation, token=mine) if mine == token:
             return answered(NotAssembled(correlation, passing=True, why=UNANSWERED), turn)
         case Deferred(mine, tries) | TurnedAway(mine, tries) if mine == token:
             _assemble(turn, tries)
@@ -197,18 +214,29 @@ def _assemble(turn: Turn, tries: int = 0) -> None:
     correlation, token = turn.counter + 1, turn.counter + 2
     turn.counter = token
     turn.effects.append(ToKeeper(correlation, readable(turn.barrier.granted.taken, turn.setup.steps)))
-    turn.effects.append(WakeAt(Woken(token), mono=turn.now.mono + PATIENCE))
+    turn.effects.append(WakeAt(Woken(token), mono=turn.now.mono + SOON))
     _stand(Assembling(correlation, tries, token), turn)
 
 
 def _stand(gate: Gate, turn: Turn) -> None:
     """Where the gate stands from now on; the supervisor is told why, whenever that is something else."""
     told = turn.barrier.told
-    if isinstance(turn.child, Up | Waning) and not isinstance(gate, Assembling):  # while it is asked: as it was
+    if isinstance(turn.child, Up | Waning) and not _as_it_was(gate, told):
         told = _news(gate, turn.child.generation, turn)
         if told != (turn.barrier.told or Barred(told.generation, "")):
             turn.tell_supervisor(told)
     turn.barrier = replace(turn.barrier, gate=gate, told=told)
+
+
+def _as_it_was(gate: Gate, told: Barred | None) -> bool:
+    """Whether what was told is the best that is known: until the keeper answers, but for what grants have mended."""
+    match gate:
+        case Assembling():
+            return told is None or not (told.lacks or told.file)
+        case Lingering(tries=tries):
+            return tries > 0
+        case _:
+            return False
 
 
 def _news(gate: Gate, generation: Generation, turn: Turn) -> Barred:
@@ -219,6 +247,8 @@ def _news(gate: Gate, generation: Generation, turn: Turn) -> Barred:
     if fault is not None:
         return Barred(generation, fault.message, file=next(iter(turn.barrier.granted.unreadable)), since=since)
     lacks = missing(turn.barrier.granted.taken, turn.setup.start.secrets)
+    if isinstance(gate, Lingering) and not lacks:
+        return Barred(generation, READING, reading=True, since=since)
     return Barred(generation, lacking(lacks), lacks, since=since)
 
 

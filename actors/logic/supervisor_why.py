@@ -152,10 +152,13 @@ def _barred(name: str, barred: Barred) -> Sentence:
             command=command("credentials", "reload"),
             needed=True,
         )
+    again = "it is tried again, later and later, and by itself; what has begun loses nothing"
     return Sentence(
         waits_for=f"what its steps may do and read: {barred.why}",
         since=since,
-        then="it is tried again, later and later, and by itself; what has begun loses nothing",
+        then="its mail is taken up and what has begun goes on; what can't be read is tried again"
+        if barred.reading
+        else again,
         command=command("credentials", "check"),
     )
 

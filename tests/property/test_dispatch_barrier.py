@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.credentials import Assembled, NotAssembled
-from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, TurnedAway
+from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, Lingering, TurnedAway
 from actors.logic.dispatch_state import Open
 from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown
@@ -65,7 +65,7 @@ class Watch:
                 bench.answer()
             case "yes" | "late yes" | "passing" | "lasting" if bench.wanted:
                 self._keeper(action)
-            case "wake" if isinstance(at := gate(bench), Assembling | Deferred | TurnedAway):
+            case "wake" if isinstance(at := gate(bench), Assembling | Lingering | Deferred | TurnedAway):
                 (wake,) = (each for each in bench.wakes if each.message.token == at.token)
                 bench.tell(wake.message)
             case _:
@@ -78,7 +78,7 @@ class Watch:
         wanted = self.bench.wanted
         match action:
             case "yes":
-                self.answered = isinstance(gate(self.bench), Assembling) or self.answered
+                self.answered = isinstance(gate(self.bench), Assembling | Lingering) or self.answered
                 self.bench.tell(Assembled(wanted[-1].correlation, VALUES))
             case "late yes" if len(wanted) > 1:
                 self.bench.tell(Assembled(wanted[-2].correlation, VALUES))
@@ -106,6 +106,8 @@ class Watch:
         told = next(reversed(self.bench.barred[self.since :]), "")
         if isinstance(at, Deferred | TurnedAway):
             assert told == at.why
+        elif isinstance(at, Lingering):
+            assert told
         elif isinstance(at, Clear):
             assert not told
 

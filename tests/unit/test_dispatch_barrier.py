@@ -8,11 +8,14 @@ from actors.credentials import AskAgain, Assembled, Barred, NotAssembled
 from actors.draining import Doze
 from actors.logic.dispatch_barrier import (
     PATIENCE,
+    READING,
+    SOON,
     UNANSWERED,
     Assembling,
     Clear,
     Closed,
     Deferred,
+    Lingering,
     TurnedAway,
 )
 from actors.logic.dispatch_state import Open
@@ -344,6 +347,7 @@ def test_why_nothing_runs_is_a_sentence_with_the_command_that_helps() -> None:
         (Barred(generation, "x", file="grants/read.json"), f"waypost grants show {name}"),
         (Barred(generation, "x", unlisted=True), "waypost credentials reload"),
         (Barred(generation, "x"), "waypost credentials check"),
+        (Barred(generation, "x", reading=True), "waypost credentials check"),
     ):
         books = replace(RUNNING.books, barred=replace(told, since=1))
         said = sentence(SETUP, replace(RUNNING, books=books))
@@ -356,15 +360,43 @@ def test_a_keeper_that_never_answers_is_asked_again_and_said() -> None:
     bench = kept()
     bench.up()
     bench.mail()
+    bench.tell(bench.wakes[-1].message)
+    assert (gate(bench), bench.barred) == (Lingering(1, 0, 3), [READING])
     wake = bench.wakes[-1]
-    assert wake.mono == bench.now.mono + PATIENCE
+    assert wake.mono == bench.now.mono + PATIENCE - SOON
     bench.tell(wake.message)
     assert isinstance(gate(bench), Deferred)
-    assert bench.barred == [UNANSWERED]
+    assert bench.barred == [READING, UNANSWERED]
     bench.tell(bench.wakes[-1].message)
     keeper(bench)
     bench.settle()
     assert len(bench.paper.log(RUN)) == 1
+
+
+def test_while_a_secret_is_read_for_the_first_time_why_says_so_and_not_what_was_before_its_grant() -> None:
+    """A command may have ten seconds: nobody who has granted it is told meanwhile that it isn't granted."""
+    bench = Bench(setup=Setup(start=replace(START, secrets=ASKED), limits=Limits(), steps=("read",), keeper=True))
+    bench.up()
+    keeper(bench)
+    bench.do(GIVE)
+    bench.flush()
+    lacks = "not granted: secret github to step read"
+    assert bench.barred == [lacks, ""]
+    bench.tell(bench.wakes[-1].message)
+    assert bench.barred == [lacks, "", READING]
+    keeper(bench)
+    assert bench.barred == [lacks, "", READING, ""]
+
+
+def test_one_that_could_not_be_read_is_said_until_it_is() -> None:
+    """What failed is more than that it is tried once more."""
+    bench = kept()
+    bench.up()
+    keeper(bench, passing=True)
+    bench.tell(bench.wakes[-1].message)
+    bench.tell(bench.wakes[-1].message)
+    assert isinstance(gate(bench), Lingering)
+    assert bench.barred == ["secret github: its command ended with 1"]
 
 
 @pytest.mark.parametrize("answer", [None, True], ids=["not answered yet", "not to be had now"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from actors.credentials import Assembled, NotAssembled
 from actors.logic.dispatch import advance
-from actors.logic.dispatch_barrier import Assembling, Deferred, TurnedAway
+from actors.logic.dispatch_barrier import Assembling, Deferred, Lingering, TurnedAway
 from actors.logic.dispatch_state import Open
 from actors.logic.dispatch_turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Woken
@@ -33,13 +33,14 @@ def gate(state: Open) -> str:
 
 def gates() -> tuple[Open, ...]:
     """Every state of the gate."""
-    closed, assembling, clear, deferred, away, changed = (_bench() for _ in range(6))
-    for bench in (assembling, clear, deferred, away, changed):
+    closed, assembling, lingering, clear, deferred, away, changed = (_bench() for _ in range(7))
+    for bench in (assembling, lingering, clear, deferred, away, changed):
         bench.up()
+    lingering.tell(_woken(_open(lingering)))
     for bench, answer in ((clear, _yes), (deferred, _passing), (away, _lasting), (changed, _yes)):
         bench.tell(answer(_open(bench)))
     changed.tell(facts(GrantsChanged(InForce()))(_open(changed)))
-    return tuple(map(_open, (closed, assembling, clear, deferred, away, changed)))
+    return tuple(map(_open, (closed, assembling, lingering, clear, deferred, away, changed)))
 
 
 def _bench() -> Bench:
@@ -54,22 +55,22 @@ def _open(bench: Bench) -> Open:
 
 def _yes(state: Open) -> Any:
     at = state.barrier.gate
-    return Assembled(at.correlation if isinstance(at, Assembling) else -1, VALUES)
+    return Assembled(at.correlation if isinstance(at, Assembling | Lingering) else -1, VALUES)
 
 
 def _passing(state: Open) -> Any:
     at = state.barrier.gate
-    return NotAssembled(at.correlation if isinstance(at, Assembling) else -1, passing=True, why="x")
+    return NotAssembled(at.correlation if isinstance(at, Assembling | Lingering) else -1, passing=True, why="x")
 
 
 def _lasting(state: Open) -> Any:
     at = state.barrier.gate
-    return NotAssembled(at.correlation if isinstance(at, Assembling) else -1, passing=False, why="x")
+    return NotAssembled(at.correlation if isinstance(at, Assembling | Lingering) else -1, passing=False, why="x")
 
 
 def _woken(state: Open) -> Any:
     at = state.barrier.gate
-    return Woken(at.token) if isinstance(at, Assembling | Deferred | TurnedAway) else NOTHING
+    return Woken(at.token) if isinstance(at, Assembling | Lingering | Deferred | TurnedAway) else NOTHING
 
 
 GATE_MESSAGES: dict[str, Make] = {
