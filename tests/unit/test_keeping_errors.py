@@ -1,11 +1,15 @@
 """What is said where something is looked for that isn't there, or can't be written: what helps."""
 
 import errno
+from pathlib import Path
 
 import pytest
 
+from substrate import SigningKey
 from substrate.errors import FlushFailed
-from waypost.host.keeping_errors import NoSuchDeployment
+from waypost.host.keeping.git import bundle
+from waypost.host.keeping_errors import GitFailed, NoSuchDeployment
+from waypost.testing.stores import fresh_store
 
 MANY = tuple(f"d{number:04}" for number in range(2000))
 
@@ -47,3 +51,11 @@ def test_of_thousands_a_few_are_named_and_the_rest_is_counted(name: str) -> None
 def test_what_mends_a_write_that_failed_is_what_its_number_says(number: int | None, words: str) -> None:
     """A quota isn't mended by another disk, nor a limit by more space."""
     assert words in FlushFailed("r.git", "no", number).hint
+
+
+def test_a_disk_that_git_finds_full_is_said_to_need_space(tmp_path: Path) -> None:
+    """What git says of it is about a file of git's own."""
+    fresh_store(tmp_path / "r.git", SigningKey.generate()).close()
+    with Path("/dev/full").open("r+b", buffering=0) as full, pytest.raises(GitFailed) as refused:
+        bundle(tmp_path / "r.git", full)
+    assert (refused.value.hint or "").startswith("free some space, or name a place on another disk")

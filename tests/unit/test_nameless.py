@@ -93,6 +93,9 @@ def test_of_one_that_fails_nothing_stays(tmp_path: Path) -> None:
         publish(tmp_path / "made", write)
     with pytest.raises(FileNotFoundError):
         publish(tmp_path / "no folder" / "made", write)
+    with pytest.raises(FileNotFoundError) as refused:
+        scratch(tmp_path / "no folder")
+    assert refused.value.filename == str(tmp_path / "no folder")
     assert names(tmp_path) == []
 
 

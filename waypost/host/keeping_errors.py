@@ -164,6 +164,8 @@ class GitFailed(HostError):
     def __init__(self, verb: str, words: str) -> None:
         another = "copy the folder as a user of yours (cp -r), and name the copy: git reads nobody else's"
         mend = another if "dubious ownership" in words else "see to what git says"
+        if "Out of diskspace" in words or "No space left" in words:
+            mend = "free some space, or name a place on another disk"
         said = words.partition("To add an exception")[0].strip() or "it said nothing"
         super().__init__(f"git {verb} failed: {said}", hint=f"{mend}; nothing was changed here")
         self.words = words

@@ -26,7 +26,11 @@ _CANT = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
 
 def scratch(folder: Path) -> IO[bytes]:
     """A file to write and read again, in this folder's file system; it is gone when it is closed. Raises OSError."""
-    return tempfile.TemporaryFile(dir=folder)
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    except OSError as failure:
+        failure.filename = str(folder)  # the system says it of a name that nobody knows
+        raise
 
 
 def publish(file: Path, write: Callable[[BinaryIO], None]) -> None:
