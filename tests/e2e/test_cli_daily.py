@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.testing.host_process import HostProcess
+from waypost.testing.host_here import HostHere
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
@@ -41,7 +41,7 @@ def test_runs_are_signalled_cancelled_and_answered_while_their_process_comes_and
         assert ended.status == 0, ended.err
         return ended.out
 
-    with HostProcess(file, data=data) as host:
+    with HostHere(file, data=data) as host:
         asking, signalled, sleeping = (host.send("daily@example.com", mail(one)) for one in ("ask", "signal", "sleep"))
         host.wait_for("a timer is set")
         assert f"{asking} r1#2  Pay?" in done("approvals")

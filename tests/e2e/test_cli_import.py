@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from waypost.testing import reference as made
-from waypost.testing.host_process import HostProcess
+from waypost.testing.host_here import HostHere
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
@@ -75,13 +75,11 @@ def test_an_import_is_looked_at_done_and_then_goes_on_with_what_waited(theirs: P
     again = verb("import", str(theirs), "--name", "desk", data=data)
     assert (again.status, "already" in again.err, "--name" in again.err) == (1, True, True)
 
-    host = HostProcess(file, data=data).start(ready="desk is held")
-    try:
+    with HostHere(file, data=data) as host:
+        host.wait_for("desk is held")
         resumed = verb("resume", "desk", "--yes", data=data)
         assert (resumed.status, "held" in resumed.out, "1 mail " in resumed.out) == (0, True, True)
         host.wait_for("completed")
-    finally:
-        host.stop()
     assert f"after {listed['run']}" in verb("show", "run_2", data=data).out
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from waypost.testing.host_here import HostHere
 from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
@@ -20,7 +21,7 @@ def mail(text: str) -> bytes:
 def test_a_mail_on_hold_is_seen_and_let_in_or_rejected(tmp_path: Path, counting: Path) -> None:
     """An accepted mail that starts nothing would be as good as lost if nobody could see it and act."""
     data = tmp_path / "data"
-    with HostProcess(counting, data=data) as host:
+    with HostHere(counting, data=data) as host:
         assert verb("queue", "hold", data=data).out == "nothing is on hold\n"
         host.send(ADDRESS, mail("first"))
         host.wait_for("completed")

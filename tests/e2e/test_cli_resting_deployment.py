@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from waypost.testing.host_here import HostHere
-from waypost.testing.host_process import HostProcess
 from waypost.testing.verbs import verb
 
 pytestmark = pytest.mark.e2e
@@ -36,7 +35,7 @@ def test_what_the_host_does_not_run_is_shown_and_its_mail_kept(tmp_path: Path) -
     with HostHere(first, data=data) as before:
         resting = before.send("first@example.com", mail("one"))
         before.wait_for("waits for boss@example.com")
-    with HostProcess(second, data=data) as host:
+    with HostHere(second, data=data) as host:
         hosted = host.send("second@example.com", mail("two"))
         host.wait_for("waits for boss@example.com")
         listed = verb("runs", data=data).out
