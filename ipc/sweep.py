@@ -23,7 +23,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 LEAST = 1000
@@ -42,37 +42,55 @@ _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapAmb")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Sweep each user; the exit status."""
+    """Sweep these users; the exit status."""
     descriptor, *uids = map(int, arguments)
-    refused = [f"uid {uid}: {why}" for uid in dict.fromkeys(uids) if (why := sweep(uid, descriptor))]
+    refused = [f"uid {uid}: {why}" for uid, why in sweep(uids, descriptor) if why]
     for line in refused:
         print(line, file=sys.stderr)  # noqa: T201 - a program of its own
     return 1 if refused else 0
 
 
-def sweep(uid: int, descriptor: int) -> str:
-    """End all that runs as this user; why not, or nothing. Raises OSError."""
-    if why := unfit(uid, os.getresuid()):
-        return why
-    with suppress(KeyError):
-        return f"it is {pwd.getpwuid(uid).pw_name}'s"
+def sweep(uids: Iterable[int], descriptor: int) -> list[tuple[int, str]]:
+    """End all that runs as these users; for each why not, or nothing. Closes the descriptor. Raises OSError."""
+    # Sorted: two that sweep the same users wait for each other in one order.
+    said = {uid: unfit(uid, os.getresuid()) or _owner(uid) for uid in sorted(set(uids))}
+    fit = [uid for uid, why in said.items() if not why]
+    if not fit:
+        return list(said.items())
     apart = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
     try:
-        # Whoever wants to reserve it waits for this one, and so takes it from nobody while it is swept.
-        fcntl.fcntl(apart, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
-        if not (_locked(apart, uid) or _locked(descriptor, uid)):
-            return "another host has reserved it"
-        until = time.monotonic() + BUDGET
-        while time.monotonic() < until:
-            if (said := _tried(uid)) is not None:
-                if not said:
-                    os.pwrite(apart, NOTHING, uid)
-                return said
-        return "it stops or kills whoever would end it"
+        for uid in fit:
+            # Whoever wants to reserve it waits for this one, and so takes it from nobody while it is swept.
+            fcntl.fcntl(apart, fcntl.F_OFD_SETLKW, _byte(uid + SWEPT))
+            if not (_locked(apart, uid) or _locked(descriptor, uid)):
+                said[uid] = "another host has reserved it"
+                _unlocked(apart, uid)
+        # A host that ends meanwhile has nothing reserved any more: not these users, which that lock is enough for, and
+        # not its others, which its guardian or its next start may ask for.
+        os.close(descriptor)
+        for uid in fit:
+            if not said[uid]:
+                said[uid] = _ended(uid, apart)
+                _unlocked(apart, uid)
     finally:
-        with suppress(OSError):
-            fcntl.fcntl(apart, fcntl.F_OFD_SETLK, _byte(uid, fcntl.F_UNLCK))  # before the one that says so
         os.close(apart)
+    return list(said.items())
+
+
+def _ended(uid: int, apart: int) -> str:
+    until = time.monotonic() + BUDGET
+    while time.monotonic() < until:
+        if (said := _tried(uid)) is not None:
+            if not said:
+                os.pwrite(apart, NOTHING, uid)
+            return said
+    return "it stops or kills whoever would end it"
+
+
+def _owner(uid: int) -> str:
+    with suppress(KeyError):
+        return f"it is {pwd.getpwuid(uid).pw_name}'s"
+    return ""
 
 
 def unfit(uid: int, ours: tuple[int, int, int]) -> str:
@@ -109,6 +127,11 @@ def _locked(descriptor: int, uid: int) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+def _unlocked(descriptor: int, uid: int) -> None:
+    for byte in (uid, uid + SWEPT):  # in this order: who waits for the second finds the first one free
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _byte(byte, fcntl.F_UNLCK))
 
 
 def _tried(uid: int) -> str | None:

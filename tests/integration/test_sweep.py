@@ -262,7 +262,7 @@ def test_who_isnt_root_sweeps_nothing(tmp_path: Path) -> None:
     with Reserved.begin(tmp_path / "machine") as reserved, running(WAITS, OURS) as ours:
         os.setresuid(OURS, OURS, 0)
         assert reserved.descriptor is not None
-        assert sweep.sweep(OURS, reserved.descriptor) == "only root can sweep"
+        assert sweep.sweep([OURS], reserved.descriptor) == [(OURS, "only root can sweep")]
         os.setresuid(0, 0, 0)
         assert lives(ours)
 
@@ -286,3 +286,27 @@ def test_who_reserves_a_user_waits_for_the_end_of_a_sweep(tmp_path: Path) -> Non
         sweeping.release()
         assert os.read(reading, 1) == b"y"
         os.waitpid(waiting, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sweeps")
+def test_who_sweeps_keeps_nothing_reserved_of_a_host_that_ends_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its guardian is to end what its other deployments have left, and its next start is to have the same users."""
+    place = tmp_path / "machine"
+    host, meanwhile = Reserved.begin(place), list[bool]()
+
+    def sweeping(_uid: int, _apart: int) -> str:
+        host.release()
+        with Reserved.begin(place) as next_one:
+            meanwhile.append(next_one.take(OTHERS))
+        return ""
+
+    monkeypatch.setattr(sweep, "_ended", sweeping)
+    assert host.take(OURS)
+    assert host.take(OTHERS)
+    assert host.descriptor is not None
+    assert sweep.sweep([OURS], os.dup(host.descriptor)) == [(OURS, "")]
+    assert meanwhile == [True]
+    with Reserved.begin(place) as next_one:
+        assert next_one.take(OURS)
