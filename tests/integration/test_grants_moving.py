@@ -56,8 +56,9 @@ def test_what_is_exported_comes_back_the_same(tmp_path: Path, given: dict[str, S
 
     again = export_from(data, "desk", tmp_path / "again")
     assert [path.name for path in again] == [f"{step}.git" for step in given]
-    with pytest.raises(NotWritable):
+    with pytest.raises(NotWritable, match="again") as refused:
         export_from(data, "desk", tmp_path / "again")
+    assert "nothing there is overwritten" in refused.value.hint
 
 
 def test_what_the_reference_grants_and_we_have_not_is_named_and_grants_nothing(tmp_path: Path) -> None:

@@ -98,9 +98,10 @@ class UnsafeFileSystem(DataDirectory):
 class NotWritable(DataDirectory):
     """The disk is full, read-only, or not ours to write to."""
 
-    def __init__(self, path: str, failure: OSError) -> None:
+    def __init__(self, path: str, failure: OSError, hint: str = "") -> None:
+        """``hint``: what helps where it isn't the data directory that is written to."""
         number = failure.errno or 0
-        super().__init__(f"{path}: {_reason(number, failure)}", hint=_ADVICE.get(number, _ADVICE[0]))
+        super().__init__(f"{path}: {_reason(number, failure)}", hint=hint or _ADVICE.get(number, _ADVICE[0]))
         self.path, self.errno = path, number
 
 
@@ -335,7 +336,8 @@ class NotHosted(HostError):
     def __init__(self, deployment: str, *, first: str = "stop it") -> None:
         super().__init__(
             f"the host that runs here doesn't run {deployment}",
-            hint=f"{first} and start it without a file: `waypost run` runs all that is deployed",
+            hint=f"`waypost why {deployment}` says why and what mends it; {first} and start it without a file:"
+            " `waypost run` runs all that is deployed",
         )
         self.deployment = deployment
 

@@ -143,7 +143,8 @@ def export(data: DataDir, name: str, folder: Path) -> tuple[Path, ...]:
     try:
         return repositories(granted.steps, folder, SystemClock().now().wall // 1000)
     except OSError as failure:
-        raise NotWritable(str(failure.filename or folder), failure) from failure
+        hint = "name a folder of your own in which no step has one yet: nothing there is overwritten"
+        raise NotWritable(str(failure.filename or folder), failure, hint) from failure
 
 
 def _declared(record: Deployed | None) -> Declared | None:
