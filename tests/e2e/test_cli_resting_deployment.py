@@ -46,6 +46,10 @@ def test_what_the_host_does_not_run_is_shown_and_its_mail_kept(tmp_path: Path) -
         refused = verb("approve", resting, data=data)
         assert (refused.status != 0, "doesn't run first" in refused.err) == (True, True)
         assert "`waypost run` runs all that is deployed" in refused.err
+        for words in ("resume first", "reset first", "drain first", "recycle first --reason x"):
+            refused = verb(*words.split(), data=data)
+            assert (refused.status != 0, "doesn't run first" in refused.err) == (True, True), words
+            assert "`waypost why first` says why" in refused.err, words
         sent = verb("send", "first@example.com", data=data, stdin=mail("three"))
         assert (sent.status, "no host runs first" in sent.out) == (0, True)
         assert verb("send", "nobody@example.com", data=data, stdin=mail("four")).status == os.EX_NOUSER

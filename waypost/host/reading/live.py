@@ -61,6 +61,7 @@ from waypost.host.answers.records import (
     Signalled,
 )
 from waypost.host.errors import NoSuchAddress, NotHosted, NotNow, RefusedByRule
+from waypost.host.keeping_errors import NoSuchDeployment
 from waypost.host.mail.bus import MailBusActor
 from waypost.host.messages import Deliver, Deployed
 from waypost.host.reading.beside import Beside
@@ -217,28 +218,32 @@ class Live:
         return self._hosted.forward(name, what)
 
     def resume_deployment(self, name: str, by: str) -> DeploymentResumed:
-        """Let a held deployment go on. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        self._hosted.deployment(name)
+        """Let a held deployment go on. Raises NoSuchDeployment, NotHosted, RefusedByRule, NotNow."""
+        self._refuse_for_left_out(name)
         came = self._hosted.forward(name, ResumeDeployment(by))
         return DeploymentResumed(deployment=name, by=by, latched=isinstance(came, GoesOn) and came.latched)
 
     def reset_deployment(self, name: str, by: str) -> DeploymentReset:
-        """Let a crash-looping deployment have a child again. Raises NoSuchDeployment, RefusedByRule, NotNow."""
-        self._hosted.deployment(name)
+        """Let a crash-looping deployment have a child again.
+
+        Raises NoSuchDeployment, NotHosted, RefusedByRule, NotNow.
+        """
+        self._refuse_for_left_out(name)
         came: Unlatched = self._hosted.forward(name, ResetDeployment(by))
         return DeploymentReset(deployment=name, by=by, held=came.held, ending=came.ending)
 
     def drain_deployment(self, name: str, by: str, *, end: bool) -> DeploymentDraining:
         """Let what executes come to rest, or ``end``, then hold it; answered when it is durable that it has begun.
 
-        Raises NoSuchDeployment, RefusedByRule, NotNow.
+        Raises NoSuchDeployment, NotHosted, RefusedByRule, NotNow.
         """
-        self._hosted.deployment(name)
+        self._refuse_for_left_out(name)
         self._hosted.forward(name, DrainDeployment(by, end))
         return DeploymentDraining(deployment=name, by=by)
 
     def recycle_deployment(self, name: str, reason: str) -> DeploymentRecycling:
-        """Give it a fresh process; answered at once. Raises NoSuchDeployment, RefusedByRule, NotNow."""
+        """Give it a fresh process; answered at once. Raises NoSuchDeployment, NotHosted, RefusedByRule, NotNow."""
+        self._refuse_for_left_out(name)
         return DeploymentRecycling(deployment=name, generation=self._hosted.begun(name, Recycle(reason)))
 
     def seal(self, name: str) -> SealedNow:
@@ -261,6 +266,15 @@ class Live:
         return Rejected(mail=mail_name(deployment, arrival))
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _refuse_for_left_out(self, name: str) -> None:
+        """Raises NotHosted of one that lies here and isn't run, NoSuchDeployment of any other that isn't hosted."""
+        try:
+            self._hosted.deployment(name)
+        except NoSuchDeployment:
+            if name in (each.name for each in self.everything().situations()):
+                raise NotHosted(name) from None
+            raise
 
     def _refuse_for_resting(self, address: str) -> None:
         """Nobody who is hosted has the address. Raises NotHosted where another one here has it, NotNow if it may."""
