@@ -45,7 +45,7 @@ class Narrator:
         """The event in words; ``child``: whom it is about, where that isn't one of the events that were told."""
         match event:
             case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
-                unread = "".join(f"; {count} signal(s) {name} never read" for name, count in self._signals.items())
+                unread = "".join(map(_never_read, self._signals.items()))
                 self._names.clear()
                 self._signals.clear()
                 return f"{_end(event)}{unread}"
@@ -68,7 +68,7 @@ class Narrator:
                     f"its process ended unexpectedly, time {event.attempt} without progress: {printable(event.reason)}"
                 )
             case ev.CodeRested():
-                return "its code waits for what else it has asked for"
+                return "its code still waits for something else"
             case ev.RunStarted() | ev.RunResumed() | ev.RunPaused() | ev.RunUnpaused() | ev.CancelRequested():
                 return _run(event)
             case _:
@@ -99,9 +99,9 @@ class Narrator:
         name = self._names.get(event.call, f"the wait at {event.call}")
         match event:
             case ev.TimerSet():
-                until = stamp(event.fire_at)
+                until = _instant(event.fire_at)
                 if not retry:
-                    self._names.setdefault(event.call, f"the timer at {event.call}")
+                    self._names.setdefault(event.call, f"the timer until {until}")
                 return f"{name} is tried again at {until}" if retry else f"a timer is set until {until}"
             case ev.TimerFired() if retry:
                 return f"{name}: it is time for the next attempt"
@@ -116,7 +116,7 @@ class Narrator:
         match event:
             case ev.SignalAwaited():
                 title = printable(event.title, _SHORT) or "a decision"
-                until = "" if event.timeout_at is UNSET else f", until {stamp(event.timeout_at)}"
+                until = "" if event.timeout_at is UNSET else f", until {_instant(event.timeout_at)}"
                 if event.park == "signal":
                     return self._signal(event, until)
                 approval = event.park == "approval"
@@ -187,6 +187,16 @@ class Narrator:
                 return f"{name} {'was' if cancelled else 'has'} {event.outcome}: {why}"
             case ev.ChildCancelRequested():
                 return f"{name} is no longer awaited, and told to end"
+
+
+def _instant(wall: int) -> str:
+    """Unix ms as people read it, with its zone: whoever is told may live in another one than the host."""
+    return f"{stamp(wall - wall % 1000)[:19].replace('T', ' ')} UTC"
+
+
+def _never_read(kept: tuple[str, int]) -> str:
+    name, count = kept
+    return f"; signal {name} was never read" if count == 1 else f"; {count} signals {name} were never read"
 
 
 def _run(event: ev.RunStarted | ev.RunResumed | ev.RunPaused | ev.RunUnpaused | ev.CancelRequested) -> str:
