@@ -1,11 +1,13 @@
 """`waypost --help` is a map: thirty verbs in one row help nobody to find the one that is needed."""
 
 import re
+import sys
 
 import pytest
 
 from waypost import __version__
 from waypost.cli.command import app, run
+from waypost.cli.main import main
 from waypost.cli.verbs import GROUPS
 
 VERBS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
@@ -40,3 +42,16 @@ def test_the_command_says_which_version_it_is(capsys: pytest.CaptureFixture[str]
     """Who reports a fault is asked for it first."""
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"waypost {__version__}\n"
+
+
+def test_ctrl_c_while_the_command_is_still_loading_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading takes a quarter of a second, or several on a busy machine: whoever has mistyped is quicker than that."""
+
+    class Loading:
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "waypost.cli.command", Loading())
+    with pytest.raises(SystemExit) as ended:
+        main(["runs"])
+    assert ended.value.code == 130

@@ -9,14 +9,17 @@ from contextlib import suppress
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; ends the process with one of ``waypost.host.exits``."""
-    _three_streams()
-    # Loading makes much and throws nothing away: looking for garbage meanwhile is a tenth of what `--help` takes.
-    gc.disable()
-    from waypost.cli.command import run
+    try:
+        _three_streams()
+        # Loading makes much and throws nothing away: looking for garbage meanwhile is a tenth of what `--help` takes.
+        gc.disable()
+        from waypost.cli.command import run
 
-    gc.freeze()
-    gc.enable()
-    status = run(sys.argv[1:] if arguments is None else arguments)
+        gc.freeze()
+        gc.enable()
+        status = run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # a verb has its own end for it; this came before there was one
+        status = 130
     _let_go()
     sys.exit(status)
 
