@@ -61,8 +61,12 @@ async def work() -> int:
 @pytest.mark.parametrize(
     "step", [DEAF, DUMB, DUMB_TOO, LOOPS_END], ids=["frames", "def step", "async def step", "loop"]
 )
-def test_a_thread_that_can_say_nothing_more_ends_its_process(tmp_path: Path, step: str) -> None:
+def test_a_thread_that_can_say_nothing_more_ends_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     """Its child would be deaf, or a step at work for ever: where memory is short, that may befall any thread."""
+    if step == DEAF:  # while an exception lies ready for a thread that waits, Python 3.11 traces no call of another one
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
     file = tmp_path / "flow.py"
     file.write_text(HEAD + textwrap.dedent(step), encoding="utf-8")
     log = MemoryLog()
