@@ -66,5 +66,7 @@ def _misused(error: Exception) -> Exit:
     if text.startswith("Usage:"):  # nothing was asked for at all: this is the help
         err(text)
     else:
-        complain(text, "`waypost --help` lists the verbs, `waypost VERB --help` their options")
+        verb = getattr(getattr(error, "ctx", None), "command_path", "waypost")
+        help_ = "lists the verbs" if verb == "waypost" else "says what it takes"
+        complain(text, f"`{verb} --help` {help_}")
     return Exit.USAGE if isinstance(error, _UsageError) else Exit.REFUSED

@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from waypost.cli.app import Data, Deployment, Json, app
+from waypost.cli.verbs import Whole
 
-grants = typer.Typer(help="What a deployment's steps may do.", no_args_is_help=True)
+grants = typer.Typer(cls=Whole, help="What a deployment's steps may do.", no_args_is_help=True)
 app.add_typer(grants, name="grants")
-credentials = typer.Typer(help="The secrets of deployments: where they are, never what they are.", no_args_is_help=True)
+credentials = typer.Typer(
+    cls=Whole, help="The secrets of deployments: where they are, never what they are.", no_args_is_help=True
+)
 app.add_typer(credentials, name="credentials")
 
 Step = Annotated[

@@ -38,17 +38,26 @@ def run(  # noqa: PLR0913, PLR0917 - an option each
         typer.Option("--memory", metavar="SIZE", help="Writable memory of a workflow's process at most, such as 512M."),
     ] = None,
     processes: Annotated[
-        int, typer.Option("--processes", metavar="N", min=0, help="Processes and threads of a workflow at most.")
+        int,
+        typer.Option(
+            "--processes", metavar="N", min=0, help="Processes and threads of a workflow at most; 0: no limit."
+        ),
     ] = 0,
     open_files: Annotated[
-        int, typer.Option("--open-files", metavar="N", min=0, help="Open files of each of its processes at most.")
+        int,
+        typer.Option(
+            "--open-files",
+            metavar="N",
+            min=0,
+            help="Open files of each of its processes at most; 0: the host's own limit.",
+        ),
     ] = 0,
     uids: Annotated[
         str | None, typer.Option("--uids", metavar="FIRST-LAST", help="Users that a root host may give to workflows.")
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option("--limit", metavar="NAME=VALUE", help="A bound of supervision, such as backoff_cap=10."),
+        typer.Option("--limit", metavar="NAME=VALUE", help="A bound such as idle=600; a wrong name lists them all."),
     ] = None,
     metrics: Annotated[
         str | None,

@@ -13,7 +13,9 @@ from waypost.cli.app import Data, Deployment, Json, app
 def verify(
     repository: Annotated[
         str | None,
-        typer.Argument(metavar="[REPOSITORY]", help="One repository, or a clone of one; else all of the data."),
+        typer.Argument(
+            metavar="[DEPLOYMENT|PATH]", help="A deployment, a repository or a clone; else all of the data."
+        ),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", metavar="FILE", help="The public key that must have signed.")

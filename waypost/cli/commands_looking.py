@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from waypost.cli.app import Data, Json, Run, app
+from waypost.cli.verbs import Whole
 
-schedule = typer.Typer(help="What is due by the clock: @workflow.cron.", no_args_is_help=True)
+schedule = typer.Typer(cls=Whole, help="What is due by the clock: @workflow.cron.", no_args_is_help=True)
 app.add_typer(schedule, name="schedule")
 
 Which = Annotated[str | None, typer.Argument(metavar="[DEPLOYMENT]", help="A deployment's name.")]

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from waypost.cli.app import Data, Json, Run, app
+from waypost.cli.verbs import Whole
 
-queue = typer.Typer(help="Mail that no run has: on hold, or rejected.", no_args_is_help=True)
+queue = typer.Typer(cls=Whole, help="Mail that no run has: on hold, or rejected.", no_args_is_help=True)
 app.add_typer(queue, name="queue")
 
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="A mail on hold, as the list names it: expenses/3, or 3.")]

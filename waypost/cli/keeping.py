@@ -63,6 +63,9 @@ def backup(deployment: str, file: str, data: str | None, *, with_keys: bool) -> 
     from waypost.host.keeping.backup import backup
 
     where = existing(data)
+    folder = Path(file).absolute().parent
+    if not folder.is_dir():
+        raise Usage(f"{folder}: there is no such folder", hint="make it, or name another file for the backup")
 
     def sealed(name: str) -> bool:
         try:

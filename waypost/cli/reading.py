@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -15,6 +16,9 @@ from waypost.host.answers.records import Answer, EventsPage, Runs, RunShown, Ver
 from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NoHost
 from waypost.host.exits import Exit
+
+if TYPE_CHECKING:
+    from substrate.signing.receipt import Receipt
 
 A = TypeVar("A", bound=Answer)
 
@@ -48,9 +52,9 @@ def log(run: str, data: str | None) -> Exit:
 
 
 def verify(data: str | None, key: str | None, repository: str | None, receipt: str | None, *, as_json: bool) -> Exit:
-    """``waypost verify``: the repositories of a data directory, or one repository or clone anywhere."""
+    """``waypost verify``: the repositories of a data directory, one of them by its name, or a clone anywhere."""
     if repository is not None:
-        answer = _verify_one(Path(repository), key, receipt)
+        answer = _verify_one(repository, data, key, receipt)
     elif receipt is not None:
         answer = _verify_receipt(existing(data), key, receipt)
     else:
@@ -131,25 +135,35 @@ def _offline_verify(data: DataDir, key: str | None = None) -> Verified:
     return offline.check(data, offline.public_key(data) if key is None else offline.load_key(Path(key)))
 
 
-def _verify_one(repository: Path, key: str | None, receipt: str | None) -> Verified:
+def _verify_one(which: str, data: str | None, key: str | None, receipt: str | None) -> Verified:
+    """A repository or clone by its path, or else a deployment of the data directory by its name."""
     from substrate.signing.receipt import load
+    from waypost.host.errors import NoDataDirectory
     from waypost.host.reading import offline
 
     found = None if receipt is None else load(Path(receipt))
-    return offline.check_one(repository, None if key is None else offline.load_key(Path(key)), found)
+    if "/" not in which and not Path(which).exists():
+        with suppress(NoDataDirectory):  # then it is a path, to which nothing leads
+            return _verify_deployment(existing(data), which, key, found)
+    return offline.check_one(Path(which), None if key is None else offline.load_key(Path(key)), found)
 
 
 def _verify_receipt(data: DataDir, key: str | None, receipt: str) -> Verified:
     """The repository of this data directory that the receipt is for."""
     from substrate.signing.receipt import load
+
+    found = load(Path(receipt))
+    return _verify_deployment(data, found.deployment, key, found)
+
+
+def _verify_deployment(data: DataDir, name: str, key: str | None, receipt: "Receipt | None") -> Verified:
     from waypost.host.keeping_errors import NoSuchDeployment
     from waypost.host.reading import offline
 
-    found = load(Path(receipt))
-    if found.deployment not in data.deployments():
-        raise NoSuchDeployment(found.deployment, data.deployments())
+    if name not in data.deployments():
+        raise NoSuchDeployment(name, data.deployments())
     trusted = offline.public_key(data) if key is None else offline.load_key(Path(key))
-    return offline.check_one(data.repo(found.deployment), trusted, found)
+    return offline.check_one(data.repo(name), trusted, receipt)
 
 
 def _table(answer: Runs) -> None:

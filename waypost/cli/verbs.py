@@ -26,17 +26,28 @@ GROUPS: dict[str, tuple[str, ...]] = {
 _WHOLE = 200  # characters: longer than any first sentence; what doesn't fit into the line is wrapped, and not cut
 
 
-class Verbs(TyperGroup):
-    """The group of all verbs, whose help has a section for each of ``GROUPS``."""
+class Whole(TyperGroup):
+    """A verb of several, whose help has the whole sentence of each."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # click's, which typer keeps where its version says
-        """Write a section for each group, and one for what is in none."""
-        sections = {heading: [name for name in names if name in self.commands] for heading, names in GROUPS.items()}
-        grouped = {name for names in sections.values() for name in names}
-        sections["Others"] = [name for name in self.list_commands(ctx) if name not in grouped]
+    def sections(self, ctx: Any) -> dict[str, list[str]]:  # click's, which typer keeps where its version says
+        """What is listed below which heading."""
+        return {"Commands": list(self.list_commands(ctx))}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # click's, as above
+        """Write the sections."""
         widest = max(len(name) for name in self.commands)
-        for heading, names in sections.items():
+        for heading, names in self.sections(ctx).items():
             rows = [(name.ljust(widest), self.commands[name].get_short_help_str(_WHOLE)) for name in names]
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
+
+
+class Verbs(Whole):
+    """The group of all verbs, whose help has a section for each of ``GROUPS``, and one for what is in none."""
+
+    def sections(self, ctx: Any) -> dict[str, list[str]]:  # click's, as above
+        """By ``GROUPS``."""
+        sections = {heading: [name for name in names if name in self.commands] for heading, names in GROUPS.items()}
+        grouped = {name for names in sections.values() for name in names}
+        return {**sections, "Others": [name for name in self.list_commands(ctx) if name not in grouped]}

@@ -28,7 +28,7 @@ class FileTree:
         """Raises BadWorkflow: no such file, or a name that can't be imported."""
         path = file.absolute()
         if not path.is_file():
-            raise BadWorkflow(str(file), "it is no file", hint="name a Python file with a Workflow in it")
+            raise BadWorkflow(str(file), "there is no such file", hint="name a Python file with a Workflow in it")
         if path.suffix != ".py" or not path.stem.replace("-", "_").isidentifier():
             hint = "rename it: letters, digits, '_' and '-', then .py"
             raise BadWorkflow(str(file), f"{path.name} can't be imported", hint=hint)
