@@ -12,7 +12,7 @@ from actors.describing import Budget, Description
 from actors.messages import DeploymentSpec
 from substrate.messages import Census
 from waypost.cli.fitting import cut, laid_out, padded, width
-from waypost.cli.top import HEADINGS, duration, lines, unobserved
+from waypost.cli.top import HEADINGS, duration, fitted, lines, unobserved
 from waypost.host.answers.top import Top, TopRow
 from waypost.host.messages import Deployed
 from waypost.host.watching.histogram import Recent
@@ -189,3 +189,15 @@ def test_a_row_of_another_version_is_read() -> None:
     row = shown(deployed("expenses")).deployments[0]
     more = {**msgspec.to_builtins(row), "more": 1}
     assert msgspec.json.decode(msgspec.json.encode(more), type=TopRow) == row
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 9, 10, 11, 12])
+def test_on_a_low_screen_no_line_scrolls_away_and_all_are_counted(rows: int) -> None:
+    """Each ends its line, so the last row is for the cursor; what isn't shown is told by its number."""
+    drawn = [str(number) for number in range(10)]
+    shown = fitted(drawn, 80, rows)
+    assert len(shown) <= max(1, rows - 1)
+    if rows > len(drawn):
+        assert shown == drawn
+    else:
+        assert shown == [*drawn[: len(shown) - 1], f"{10 - len(shown) + 1} more: waypost top --once"]

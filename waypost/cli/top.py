@@ -60,9 +60,7 @@ def _live(client: Client, every: float) -> None:
             answer = client.get(Top, "top")
             size = shutil.get_terminal_size()
             drawn = [*unobserved(answer), *lines(answer, size.columns)]
-            more = len(drawn) - size.lines + 1
-            if more > 0:
-                drawn = [*drawn[: size.lines - 1], cut(f"{more + 1} more: waypost top --once", size.columns)]
+            drawn = fitted(drawn, size.columns, size.lines)
             sys.stdout.write(_HOME + "".join(f"{line}{_REST_OF_LINE}\r\n" for line in drawn) + _REST)
             sys.stdout.flush()
             pause.wait(every)
@@ -76,6 +74,15 @@ def _live(client: Client, every: float) -> None:
 def _told_to_end(number: int, _frame: FrameType | None) -> None:
     """Unwind, for the terminal's sake; the status is what a shell has for the signal."""
     raise SystemExit(128 + number)
+
+
+def fitted(drawn: list[str], columns: int, rows: int) -> list[str]:
+    """As much as a screen of so many rows takes, whose last one stays empty; how many lines more there are is said."""
+    room = max(1, rows - 1)
+    if len(drawn) <= room:
+        return drawn
+    shown = drawn[: room - 1]
+    return [*shown, cut(f"{len(drawn) - len(shown)} more: waypost top --once", columns)]
 
 
 def lines(answer: Top, columns: int | None) -> Iterator[str]:
