@@ -17,6 +17,8 @@ from substrate.signing import sshkey, sshsig
 from waypost.ed25519 import PrivateKey, verifies
 
 _FILE_LIMIT = 16_384
+_OTHER = "it is not a regular file"
+"""Whoever opens a pipe waits for who writes into it, and is deaf meanwhile."""
 
 
 class PublicKey:
@@ -28,9 +30,14 @@ class PublicKey:
         self.raw = raw
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a ``.pub`` file as OpenSSH writes it. Raises BadKey, FileNotFoundError."""
+    def load(cls, path: str | Path, *, pipe: bool = False) -> Self:
+        """Read a ``.pub`` file as OpenSSH writes it, or with ``pipe`` anything that can be read.
+
+        Raises BadKey, FileNotFoundError.
+        """
         try:
+            if not pipe and not stat.S_ISREG(Path(path).stat().st_mode):
+                raise BadKey(str(path), _OTHER)
             with Path(path).open(encoding="ascii", errors="replace") as file:
                 return cls(sshsig.parse_public_line(file.read(_FILE_LIMIT)))
         except BadObject as bad:
@@ -77,9 +84,12 @@ class SigningKey:
     def load(cls, path: str | Path) -> Self:
         """Read a key file (OpenSSH format). Raises BadKey when it is open to others or no Ed25519 key."""
         name = str(path)
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(descriptor)
+            raise BadKey(name, _OTHER)
         with os.fdopen(descriptor, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
             if stat.S_IMODE(mode) & 0o077:
                 raise BadKey(
                     name,

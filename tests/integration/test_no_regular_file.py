@@ -6,15 +6,18 @@ from pathlib import Path
 import pytest
 
 from substrate.checking.looking import look
-from substrate.errors import BadNote, Damaged, DerivedFailed, SubstrateError
+from substrate.errors import BadKey, BadNote, Damaged, DerivedFailed, SubstrateError
 from substrate.files.disk import Disk
 from substrate.files.folder import Folder
 from substrate.indexing.derived import CardsOfAFile, DerivedFile
-from substrate.signing.keys import SigningKey
+from substrate.signing.keys import PublicKey, SigningKey
 from substrate.storage.heads import read_note
 from substrate.storage.opening import recover
 from substrate.storage.readview import open_readonly
 from substrate.storage.store import Store
+from waypost.host.datadir.directory import lay_out, mail_key, prepare
+from waypost.host.errors import BadMailKey
+from waypost.host.reading.offline import load_key
 from waypost.model.ids import run_id
 from waypost.testing.clock import START
 from waypost.testing.desk import REPOSITORY, Desk, first_files
@@ -102,3 +105,31 @@ def test_a_link_to_a_file_is_as_good_as_the_file(folder: Folder, tmp_path: Path)
         file.rename(tmp_path / file.name)
         file.symlink_to(tmp_path / file.name)
     assert open_readonly(folder.path, KEY.public).read("format.json")
+
+
+def test_a_pipe_in_place_of_a_key_is_named(tmp_path: Path) -> None:
+    """A host that starts would wait for it deaf to whoever ends it."""
+    data = prepare(tmp_path / "data", allow_network=True)
+    lay_out(data)
+    os.mkfifo(data.signing_key, 0o600)
+    os.mkfifo(data.mail_key, 0o600)
+    with pytest.raises(BadKey, match="not a regular file"):
+        SigningKey.load_or_create(data.signing_key)
+    with pytest.raises(BadMailKey, match="not a regular file"):
+        mail_key(data)
+    data.signing_key.unlink()
+    SigningKey.load_or_create(data.signing_key)
+    data.public_key.unlink()
+    os.mkfifo(data.public_key)
+    for load in (PublicKey.load, lambda _public: SigningKey.load_or_create(data.signing_key)):
+        with pytest.raises(BadKey, match="not a regular file"):
+            load(data.public_key)
+
+
+def test_a_public_key_that_somebody_gives_may_come_from_a_pipe() -> None:
+    """`--key <(ssh-keygen -y -f KEY)`."""
+    readable, writable = os.pipe()
+    with os.fdopen(readable, "rb"), os.fdopen(writable, "w") as told:
+        told.write(KEY.public.line() + "\n")
+        told.close()
+        assert load_key(Path(f"/dev/fd/{readable}")).raw == KEY.public.raw

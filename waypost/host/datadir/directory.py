@@ -259,6 +259,8 @@ def mail_key(data: DataDir) -> bytes:
             if data.deployments():
                 _log.warning("%s was gone, and is made anew: mail from now on has Message-IDs of another key", path)
             place(path, secrets.token_hex(_MAIL_KEY).encode() + b"\n")
+        if not path.is_file():
+            raise BadMailKey(str(path), "it is not a regular file")
         if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
             raise BadMailKey(
                 str(path), f"the key is open to others (mode {mode:04o})", hint=f"`chmod 600 {shlex.quote(str(path))}`"

@@ -159,7 +159,7 @@ def addresses(data: DataDir) -> tuple[dict[str, str], tuple[str, ...]]:
 def load_key(path: Path) -> PublicKey:
     """A public key that somebody trusts. Raises NoKey."""
     try:
-        return PublicKey.load(path)
+        return PublicKey.load(path, pipe=True)  # `--key <(ssh-keygen -y -f KEY)`
     except OSError as failure:
         raise NoKey(str(path), failure.strerror or str(failure)) from failure
     except BadKey as bad:
