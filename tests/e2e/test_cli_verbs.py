@@ -10,11 +10,12 @@ import pytest
 
 from substrate.signing.keys import SigningKey
 from waypost.testing.background import COMMAND
+from waypost.testing.host_here import HostHere
 from waypost.testing.host_process import HostProcess, waypost
 from waypost.testing.patience import eventually
 from waypost.testing.verbs import verb
 
-pytestmark = [pytest.mark.e2e, pytest.mark.measured]
+pytestmark = pytest.mark.e2e
 
 WORKFLOW = '''
 from waypost import Mail, Workflow, approve
@@ -110,8 +111,8 @@ def goes_on_where_it_was(file: Path, run: str, data: Path) -> None:
     It neither fails nor loops: the difference is shown, and with the old code back the run goes on.
     """
     file.write_text(WORKFLOW.replace("found = await size(mail)", "found = 6"))
-    host = HostProcess(file, data=data).start(ready="waits for boss@example.com")
-    try:
+    with HostHere(file, data=data) as host:
+        host.wait_for("waits for boss@example.com")
         assert any("mail 2 from ann@example.com: spooled" in line for line in host.said)
         again = verb("send", "asking@example.com", data=data, stdin=mail("spooled"))
         assert "already there" in again.out
@@ -121,16 +122,15 @@ def goes_on_where_it_was(file: Path, run: str, data: Path) -> None:
         why = verb("why", run, data=data)
         assert f"or: waypost resume {run}" in why.out
         assert "size" in why.out
-    finally:
-        host.stop()
     file.write_text(WORKFLOW)
-    with HostProcess(file, data=data) as host:
+    with HostHere(file, data=data) as host:
         done = verb("resume", run, data=data)
         assert (done.status, done.out) == (0, f"{run} goes on\n")
         host.wait_for('completed: "yes, for once"')
         assert verb("resume", run, data=data).status == verb("reject", run, data=data).status == 1
 
 
+@pytest.mark.measured
 def test_a_quiet_host_stops_in_order_and_leaves_a_history_for_plain_git(file: Path, tmp_path: Path) -> None:
     """SIGTERM as well as Ctrl-C; a clone is verified anywhere, with the key and with another one."""
     data = file.parent / "data"

@@ -85,6 +85,7 @@ def test_a_host_that_dies_after_a_flush_has_told_nobody_and_loses_nothing(scene,
     assert host_dies_after(scene("play"), undisturbed.outcomes, [first, apart]) >= 1
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("first", [5])
 def test_a_child_that_dies_after_a_flush_is_replaced_and_nothing_is_done_twice(scene, undisturbed, first: int) -> None:
     """The answer to its write is on the way to a child that is gone; the next generation must not need it.

@@ -18,7 +18,7 @@ from waypost.testing.host_process import HostProcess
 from waypost.testing.mortal import workers_of
 from waypost.testing.patience import PATIENCE, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.measured]
+pytestmark = pytest.mark.e2e
 
 WORKFLOW = '''
 from waypost import Mail, Workflow
@@ -50,6 +50,7 @@ def test_a_host_hides_before_it_does_anything_else() -> None:
     assert shown.stdout == "0\n"
 
 
+@pytest.mark.measured
 def test_who_presses_ctrl_c_twice_means_it(tmp_path: Path) -> None:
     """A child that doesn't leave has its grace; nobody has to wait for that, and nothing is lost by not waiting."""
     (tmp_path / "plain.py").write_text(WORKFLOW)

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from waypost.testing.patience import PATIENCE
 
 WAIT = """
@@ -39,58 +41,66 @@ print(json.dumps(told))
 """Each of these programs in a process of its own, by one interpreter: its imports are all that takes long."""
 
 
-def told(*programs: tuple[str, str]) -> list[tuple[str, int]]:
-    """What each such process says that it was told, and its status; all are killed when one isn't told anything."""
-    codes = json.dumps([WAIT.format(before=before, after=after) for before, after in programs])
-    done = subprocess.run(
-        [sys.executable, "-c", APART, codes], capture_output=True, text=True, timeout=PATIENCE, check=True
-    )
-    assert not done.stderr
-    return [(said, status) for said, status in json.loads(done.stdout)]
-
-
 ELSEWHERE = (
     "threading.Timer(0.1, elsewhere).start()",
     "thread = threading.Thread(target=elsewhere); thread.start(); thread.join()",
     "signal.raise_signal(signal.SIGTERM)",
 )
 """In another thread; there, before the main one waits; before it waits."""
-
-
-def test_a_signal_ends_the_wait_wherever_it_lands() -> None:
-    """The kernel may give it to any thread, and at the moment before the main one lies down."""
-    assert told(*((before, "pass") for before in ELSEWHERE)) == [("SIGTERM", 0)] * len(ELSEWHERE)
-
-
-def test_a_host_that_gives_up_ends_the_wait() -> None:
-    """From whichever thread finds it out, also where nobody waits yet."""
-    late, early = "threading.Timer(0.1, signals.give_up, [HostError('x')]).start()", "signals.give_up(HostError('x'))"
-    assert told((late, "pass"), (early, "pass")) == [("given up", 0)] * 2
-
-
+GIVES_UP = (
+    "threading.Timer(0.1, signals.give_up, [HostError('x')]).start()",
+    "signals.give_up(HostError('x'))",
+)
+"""Late, and early."""
 INTERRUPTED, TERMINATED = "signal.raise_signal(signal.SIGINT)", "signal.raise_signal(signal.SIGTERM)"
+STILL = "print('still here')"
+TWICE = (
+    (INTERRUPTED, f"{INTERRUPTED}; {STILL}"),
+    *(
+        (TERMINATED, f"signals.until(lambda: [{late}, threading.Event().wait(30)]); {STILL}")
+        for late in ("elsewhere()", "threading.Timer(0.1, elsewhere).start()")
+    ),
+)
+DRAINS = (
+    (TERMINATED, "signals.until(lambda: None); print('on')"),
+    (TERMINATED, "try:\n        signals.until(lambda: 1 / 0)\n    except ZeroDivisionError:\n        print('failed')"),
+)
+PROGRAMS = (*((before, "pass") for before in (*ELSEWHERE, *GIVES_UP)), *TWICE, *DRAINS)
+Told = dict[tuple[str, str], tuple[str, int]]
 
 
-def test_a_second_signal_is_final() -> None:
+@pytest.fixture(scope="module", name="told")
+def _told() -> Told:
+    """What each such process says that it was told, and its status; all are killed when one isn't told anything."""
+    codes = json.dumps([WAIT.format(before=before, after=after) for before, after in PROGRAMS])
+    done = subprocess.run(
+        [sys.executable, "-c", APART, codes], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    assert not done.stderr
+    return dict(zip(PROGRAMS, map(tuple, json.loads(done.stdout)), strict=True))
+
+
+def test_a_signal_ends_the_wait_wherever_it_lands(told: Told) -> None:
+    """The kernel may give it to any thread, and at the moment before the main one lies down."""
+    assert {told[before, "pass"] for before in ELSEWHERE} == {("SIGTERM", 0)}
+
+
+def test_a_host_that_gives_up_ends_the_wait(told: Told) -> None:
+    """From whichever thread finds it out, also where nobody waits yet."""
+    assert {told[before, "pass"] for before in GIVES_UP} == {("given up", 0)}
+
+
+def test_a_second_signal_is_final(told: Told) -> None:
     """Who asks twice doesn't wait for what hangs.
 
     Also while the host drains: what the main thread waits for then is a bell, too, and a wait for an answer is not
     ended by a signal elsewhere.
     """
-    draining = (
-        f"signals.until(lambda: [{late}, threading.Event().wait(30)])"
-        for late in ("elsewhere()", "threading.Timer(0.1, elsewhere).start()")
-    )
-    ends = told(
-        (INTERRUPTED, f"{INTERRUPTED}; print('still here')"),
-        *((TERMINATED, f"{drain}; print('still here')") for drain in draining),
-    )
+    ends = [told[program] for program in TWICE]
     assert [status for _, status in ends] == [1] * 3
     assert not any("still here" in said for said, _ in ends)
 
 
-def test_a_drain_that_is_over_lets_the_host_end() -> None:
+def test_a_drain_that_is_over_lets_the_host_end(told: Told) -> None:
     """Also one that has failed."""
-    failing = "try:\n        signals.until(lambda: 1 / 0)\n    except ZeroDivisionError:\n        print('failed')"
-    ends = told((TERMINATED, "signals.until(lambda: None); print('on')"), (TERMINATED, failing))
-    assert ends == [("SIGTERM\non", 0), ("SIGTERM\nfailed", 0)]
+    assert [told[program] for program in DRAINS] == [("SIGTERM\non", 0), ("SIGTERM\nfailed", 0)]
