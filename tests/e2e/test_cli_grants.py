@@ -104,6 +104,7 @@ def test_the_examples_of_the_page_do_what_they_say(place: Path) -> None:
             _misused(data)
     assert {each: one.status for each, one in done.items() if one.status} == {}
     assert "secret github: waypost grants set expenses open_issue --secret github" in done["deploy expenses.py"].out
+    assert "not listed in credentials.toml: github" in done["deploy expenses.py"].out, "before the first mail fails"
     assert "not listed in credentials.toml: github" in done["grants set expenses open_issue --secret github"].err
     assert "boss@example.com (as declared)" in done["grants show expenses"].out
     (step,) = json.loads(done["grants show expenses open_issue --json"].out)["steps"]
@@ -114,6 +115,8 @@ def test_the_examples_of_the_page_do_what_they_say(place: Path) -> None:
     assert "(spelt b\\u043ess@example.com)" in likeness.out, "it looks like another address"
     taken = verb("grants", "revoke", "expenses", "open_issue", "--secret", "github", data=data)
     assert "until step open_issue is granted the secret github" in taken.err, "whoever takes it back sees what follows"
+    again = verb("grants", "set", "expenses", "--asked", data=data)
+    assert "not listed in credentials.toml: github" in again.err, "it was said only of a secret that was named"
     assert (verb("verify", data=data).status, verb("fsck", data=data).status) == (0, 0)
 
 

@@ -92,9 +92,12 @@ def _rehearsed(name: str, found: "Rehearsed") -> Iterator[str]:
 
 
 def _introduced(where: DataDir, name: str) -> Iterator[str]:
-    """Whom it may mail, which secrets it asks for, and what is due when; nothing where the host is busy with it."""
+    """Whom it may mail, what its secrets lack, and what is due when; nothing where the host is busy with it."""
     with suppress(Said):
-        yield from (f"    {line}" for line in granting.introduced(granting.read(where, name)))
+        granted = granting.read(where, name)
+        yield from (f"    {line}" for line in granting.introduced(granted))
+        asked = (handle for each in granted.steps for handle in each.asks)
+        yield from (f"    {line}" for line in granting.unlisted(where, asked))
         yield from (f"    {line}" for line in scheduling.introduced(where, name))
 
 

@@ -76,18 +76,21 @@ def change(  # noqa: PLR0913 - an option each
         out(msgspec.json.encode(each).decode() if as_json else told(each))
     if not done and not as_json:
         out(f"{name}: nothing more is asked for than is granted")
-    err(*(_unlisted(where, named.secrets) if give_more else lacking(read(where, name))))
+    given = {handle for each in done for handle in each.grants.secrets} if asked else named.secrets
+    err(*(unlisted(where, given, slips=True) if give_more else lacking(read(where, name))))
     return Exit.OK
 
 
-def _unlisted(where: DataDir, handles: Sequence[str]) -> Iterator[str]:
-    """What may be misspelt: a credential that isn't listed keeps every run of the deployment from beginning."""
+def unlisted(where: DataDir, handles: Iterable[str], *, slips: bool = False) -> Iterator[str]:
+    """Credentials that aren't listed, and keep every run of the deployment from beginning; ``slips``: as misspelt."""
     from waypost.cli.trusting import handles as listed
 
-    missing = sorted(set(handles) - listed(where)) if handles else []
+    wanted = set(handles)
+    missing = sorted(wanted - listed(where)) if wanted else []
     if missing:
         yield f"not listed in credentials.toml: {harmless(', '.join(missing))}; a run fails at its start until it is"
-        yield "  `waypost credentials list` shows what is, `waypost grants revoke` takes a slip back"
+        if slips:
+            yield "  `waypost credentials list` shows what is, `waypost grants revoke` takes a slip back"
 
 
 def export_to(name: str, folder: str, data: str | None) -> Exit:
