@@ -15,8 +15,9 @@ from substrate.storage.heads import read_note
 from substrate.storage.opening import recover
 from substrate.storage.readview import open_readonly
 from substrate.storage.store import Store
-from waypost.host.datadir.directory import lay_out, mail_key, prepare
-from waypost.host.errors import BadMailKey
+from waypost.host.datadir.directory import check_format, lay_out, mail_key, prepare
+from waypost.host.errors import BadMailKey, DamagedFormat
+from waypost.host.processes.users import known_users
 from waypost.host.reading.offline import load_key
 from waypost.model.ids import run_id
 from waypost.testing.clock import START
@@ -124,6 +125,18 @@ def test_a_pipe_in_place_of_a_key_is_named(tmp_path: Path) -> None:
     for load in (PublicKey.load, lambda _public: SigningKey.load_or_create(data.signing_key)):
         with pytest.raises(BadKey, match="not a regular file"):
             load(data.public_key)
+
+
+def test_a_pipe_in_place_of_what_a_start_reads_first_is_named_or_done_without(tmp_path: Path) -> None:
+    """The format is refused by its name; which user each deployment's process had may be lost."""
+    data = prepare(tmp_path / "data", allow_network=True)
+    lay_out(data)
+    data.format_file.unlink()
+    os.mkfifo(data.format_file)
+    with pytest.raises(DamagedFormat, match="not a regular file"):
+        check_format(data)
+    os.mkfifo(tmp_path / "users.json")
+    assert known_users(tmp_path / "users.json") == {}
 
 
 def test_a_public_key_that_somebody_gives_may_come_from_a_pipe() -> None:

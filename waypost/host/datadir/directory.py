@@ -15,6 +15,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from substrate.errors import Damaged
+from substrate.files import plain
 from waypost.host.datadir.files import place, sync_directory, write_synced
 from waypost.host.datadir.mounts import mount_of
 from waypost.host.errors import (
@@ -179,9 +181,11 @@ def find(start: Path, told: str | None = None, *, begun: bool = True) -> DataDir
 def check_format(data: DataDir) -> None:
     """Refuse a directory that a later Waypost made. Raises NewerData, DamagedFormat; fine when there is none yet."""
     try:
-        found = json.loads(data.format_file.read_bytes())["format"]
+        found = json.loads(plain.read(data.format_file))["format"]
     except FileNotFoundError:
         return
+    except Damaged as damaged:
+        raise DamagedFormat(str(data.format_file), damaged.why) from None
     except OSError as failure:
         raise DamagedFormat(str(data.format_file), failure.strerror or str(failure)) from failure
     except (ValueError, KeyError, TypeError):

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from substrate.errors import Damaged
+from substrate.files import plain
 from waypost.host.datadir.files import sync_directory, write_synced
 from waypost.host.errors import NotWritable
 from waypost.host.processes.isolation_errors import NoUser
@@ -105,8 +107,8 @@ def known_users(path: Path) -> dict[str, int]:
     So is one that has a name by now: it is that one's, and what runs as it is nobody's to end.
     """
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
-    except (FileNotFoundError, msgspec.MsgspecError):
+        found = msgspec.json.decode(plain.read(path), type=dict[str, int])
+    except (FileNotFoundError, Damaged, msgspec.MsgspecError):
         return {}
     return {name: uid for name, uid in found.items() if uid in _USERS and not _named(uid)}
 
