@@ -10,7 +10,6 @@ from substrate.signing.keys import PublicKey
 from substrate.storage.readview import open_readonly
 from waypost.model.ids import parse_run_id
 from waypost.testing.host_here import HostHere
-from waypost.testing.host_process import HostProcess
 from waypost.testing.patience import PATIENCE
 from waypost.testing.stores import git
 from waypost.testing.verbs import verb
@@ -33,7 +32,7 @@ def test_a_run_that_is_sealed_reads_as_it_did_with_and_without_a_host(tmp_path: 
     """Every verb, by a host that has just sealed it, without one, and by one that never read it; replies find it."""
     data = tmp_path / "data"
     repository = data / "repos" / "counting.git"
-    with HostProcess(counting, data=data) as host:
+    with HostHere(counting, data=data) as host:
         run = parse_run_id(host.send("counting@example.com", mail("one")))
         host.wait_for("completed")
         before = read(run, data)

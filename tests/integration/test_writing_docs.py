@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import waypost
-from waypost.testing.host_process import HostProcess
+from waypost.testing.host_here import HostHere
 from waypost.testing.verbs import verb
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "writing.md").read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_the_commands_of_the_page_do_what_it_says(file: Path) -> None:
     (data / "credentials.toml").write_text(f'[credentials.shop]\nfile = "{file.parent / "token"}"\n')
     assert verb(*check.split(), cwd=file.parent).status == 0
     mail = b"From: ann@example.com\r\nSubject: A desk\r\n\r\ndesk 120\r\n"
-    with HostProcess(file, data=data) as host:
+    with HostHere(file, data=data) as host:
         run = host.send("buyer@example.com", mail)
         host.wait_for("waits for boss@example.com")
         assert verb(*approve.split(), data=data).status == 0
@@ -72,7 +72,7 @@ def test_the_children_of_the_page_are_runs_of_their_own(tmp_path: Path) -> None:
     file.write_text(CODE[1])
     _, send, runs, why, approve, show = FAMILY
     (text,) = re.findall(r"trip.eml +(.*)", PAGE)
-    with HostProcess(file, data=data) as host:
+    with HostHere(file, data=data) as host:
         run = host.send(send.split()[1], f"From: ann@example.com\r\nSubject: A trip\r\n\r\n{text}\r\n".encode())
         host.wait_for("run_4", "waits for boss@example.com")
         assert verb(*runs.split(), data=data).out.count("\nrun_") == 4
