@@ -14,6 +14,7 @@ from actors.asking import AskingShell
 from actors.draining import ChildWeighed
 from actors.logic import child_states as st
 from actors.logic.child_ears import Ears
+from actors.logic.child_frames import Unfinished
 from actors.logic.child_outbox import Transmit
 from actors.logic.child_process import LOOK, advance
 from actors.messages import (
@@ -36,6 +37,7 @@ from ipc.keys import SpawnKeys, mint
 from ipc.masking import NOTHING, Stream
 from ipc.memory import Witness
 from ipc.sealed import Direction
+from ipc.stopped import stopped
 from ipc.strays import NO_MARK, Mark
 from ipc.weight import resident
 from waypost.acting import Clock, Next, Ref
@@ -132,6 +134,14 @@ class ChildProcessActor(AskingShell):
         self._mask = NOTHING
         self._printed = {"stdout": Stream(), "stderr": Stream()}
 
+    @staticmethod
+    def _looked(line: _Line, state: st.State) -> Unfinished:
+        found = line.ears.unfinished(looked=True)
+        if not (found.frames and isinstance(state, st.Greeting | st.Talking)):
+            return found
+        # Of a child in no namespace this may be a process that it has started: then it is waited for, too.
+        return replace(found, stopped=bool(stopped(state.pid, boxed=True)))
+
     def _hear_and_advance(self, state: st.State, message: ChildProcessMessage, now: Now) -> Next[st.State]:
         """The decision, with bytes turned into what they say first."""
         if isinstance(message, ProcessEnded) and self._line is not None and self._line.witness is not None:
@@ -139,7 +149,7 @@ class ChildProcessActor(AskingShell):
         if isinstance(message, Send) and isinstance(message.payload, CredentialsUpdated):
             self._mask = self._mask.learned(message.payload.materials)  # before it could print any of them
         if message == LOOK and self._line is not None:
-            return advance(self._setup, state, self._line.ears.unfinished(looked=True), now)
+            return advance(self._setup, state, self._looked(self._line, state), now)
         if not isinstance(message, BytesCame):
             return advance(self._setup, state, message, now)
         effects: list[Any] = []  # the union of all effects; performed below by type

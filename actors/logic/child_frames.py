@@ -1,8 +1,8 @@
 """A frame that a child has begun and doesn't end: bounded, though nothing says when the rest of it would come.
 
 Somebody looks again and again as long as there is one. Where nothing of it has come between two looks, and again not
-between the next two, it never will: a child that was stopped goes on with it, and a host that was stopped finds the
-rest in its pipes by the second look. Frames that come in parts, and many after each other, are no matter. Pure.
+between the next two, it never will: a host that was stopped finds the rest in its pipes by the second look, and a child
+that is stopped is waited for. Frames that come in parts, and many after each other, are no matter. Pure.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ class Unfinished:
 
     frames: Frames
     looked: bool = False
+    stopped: bool = False
+    """Somebody has stopped the child, as the kernel says: it can't go on with it, and nothing says that it won't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +39,5 @@ def watched(watch: Watch | None, found: Unfinished) -> tuple[Watch | None, bool]
         return (watch, False) if watch is not None else (Watch(found.frames), True)
     if not found.frames:
         return None, False
-    still = watch is not None and not set(watch.frames).isdisjoint(found.frames)
+    still = watch is not None and not found.stopped and not set(watch.frames).isdisjoint(found.frames)
     return Watch(found.frames, watch.misses + 1 if watch is not None and still else 0), True

@@ -30,6 +30,7 @@ BOTH: Frames = (*MORE, ("events", 0, 1))
         (Watch(HALF), Unfinished((), looked=True), None, False),
         (Watch(HALF), Unfinished(HALF, looked=True), Watch(HALF, 1), True),
         (Watch(HALF, 1), Unfinished(HALF, looked=True), Watch(HALF, 2), True),
+        (Watch(HALF, 1), Unfinished(HALF, looked=True, stopped=True), Watch(HALF), True),
         (Watch(HALF, 1), Unfinished(MORE, looked=True), Watch(MORE), True),
         (Watch(HALF, 1), Unfinished(NEXT, looked=True), Watch(NEXT), True),
         (Watch(MORE, 1), Unfinished(BOTH, looked=True), Watch(BOTH, 2), True),
