@@ -85,7 +85,7 @@ class NotConfirmed(HostError):
     code = "not-confirmed"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} stays held: nobody has agreed", hint=f"`waypost resume {name} --yes` doesn't ask")
+        super().__init__(f"{name} stays held: nobody has agreed", hint="the same command with --yes doesn't ask")
         self.name = name
 
 
