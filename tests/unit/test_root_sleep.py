@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from actors.describing import Description
-from actors.draining import Depart, GiveWay
+from actors.draining import Depart, GiveWay, GoAhead
 from actors.messages import Start, StateChanged, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from substrate.messages import Ref
@@ -207,7 +207,6 @@ def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
 # --- room ----------------------------------------------------------------------------------------------------------
 
 
-LINE = WakeAt(Woken(3), mono=NOW.mono + LINE_PATIENCE)
 FULL = (
     Begin((A, B, C, D), dict.fromkeys((C.name, D.name), Sleep(None))),
     BusStarted(1, BUS),
@@ -221,7 +220,7 @@ def test_where_there_is_no_room_the_oldest_gives_way_and_the_others_wait() -> No
     first = after(*FULL, Rouse(C.name))
     assert first.effects == (Tell(ref("supervisor a 1"), GiveWay()), WakeAt(Woken(2), mono=NOW.mono + PATIENCE))
     second = after(*FULL, Rouse(C.name), Rouse(D.name))
-    assert second.effects == (Tell(ref("supervisor b 1"), GiveWay()), LINE)
+    assert second.effects == (Tell(ref("supervisor b 1"), GiveWay()),)
     gone = (says(B.name, "dormant"), ActorEnded("b/supervisor", 1, None))
     assert StartDeployment(C, 1) in after(*FULL, Rouse(C.name), Rouse(D.name), *gone).effects
 
@@ -244,6 +243,21 @@ def test_one_that_is_held_takes_nobody_s_place() -> None:
     """It has no process, and can't give way."""
     following = after(*FULL, says(A.name, "held"), Rouse(C.name))
     assert following.effects == (StartDeployment(C, 1),)
+
+
+def test_who_is_slow_is_waited_for_from_when_somebody_else_is_ready() -> None:
+    """Of dozens that come up at once any may be the first; where none was ready, nobody was kept waiting by another."""
+
+    def up(name: Deployment, state: str) -> StateChanged:
+        shown = says(name, state).description
+        return StateChanged(replace(shown, line="waits"))
+
+    coming = (*SLEEPING, Rouse(A.name), Rouse(B.name), started(A.name), started(B.name), up(B.name, "starting"))
+    patience = WakeAt(Woken(3), mono=NOW.mono + LINE_PATIENCE)
+    assert not any(isinstance(each, WakeAt) for each in after(*coming).effects)
+    ready = (*coming, up(B.name, "running"))
+    assert patience in after(*ready).effects
+    assert Tell(ref("supervisor b 1"), GoAhead()) in after(*ready, Woken(3)).effects
 
 
 # --- what else may happen ------------------------------------------------------------------------------------------

@@ -41,12 +41,15 @@ def joined(state: st.Opening | st.Running, name: Deployment) -> st.Opening | st.
 
 
 def moved(state: st.Running, now: Now) -> tuple[st.Running, tuple[Tell | WakeAt, ...]]:
-    """Let on whoever may, and look again in a while."""
+    """Let on whoever may; where somebody is ready and waits for others, look again in a while.
+
+    From then on, not before: of dozens that come up at once on a busy machine any may be the first, seconds late.
+    """
     if not state.dormancy.line.row:
         return state, ()
     after, calls = line.moved(state.dormancy.line, lambda name: stand(state, name))
     dormancy, told = replace(state.dormancy, line=after), _called(state, calls)
-    if len(after.row) < 2 or after.patience is not None:  # noqa: PLR2004 - nobody waits for one who is alone
+    if after.patience is not None or not _waits(state, after):
         return replace(state, dormancy=dormancy), told
     token = dormancy.last + 1
     after = replace(after, patience=Patience(token, after.passed))
@@ -74,6 +77,11 @@ def start(state: st.Opening | st.Running, member: st.Raised) -> Tell:
 def _called(state: st.Opening | st.Running, calls: tuple[Deployment, ...]) -> tuple[Tell, ...]:
     members = (state.members.get(name) for name in calls)
     return tuple(Tell(each.supervisor, GoAhead()) for each in members if isinstance(each, st.Raised) and _kept(each))
+
+
+def _waits(state: st.Running, after: Line) -> bool:
+    """Whether anybody is ready, and it isn't its turn. Whoever has a process is among those awake."""
+    return any(name != after.called and stand(state, name) == "ready" for name in state.dormancy.slots.awake)
 
 
 def _kept(member: st.Raised) -> bool:
