@@ -165,8 +165,7 @@ class HostRuns(HostError):
     def __init__(self, path: str, holder: str) -> None:
         super().__init__(
             f"{path}: a host runs here already ({holder})",
-            hint="`waypost runs` lists its runs, `waypost deploy FILE` gives it other code; stop it (Ctrl-C) before "
-            "another may start",
+            hint="end it first (Ctrl-C); or look with `waypost runs`, and give it code with `waypost deploy FILE`",
         )
         self.path, self.holder = path, holder
 

@@ -48,6 +48,11 @@ def unstamp(text: str) -> int:
     return _unstamp(text)
 
 
+def plainly(at: str) -> str:
+    """A stamp as people write a time, with its zone, as they may live in another than the host: ``… 08:00:00 UTC``."""
+    return f"{at[:19].replace('T', ' ')} UTC"
+
+
 @functools.lru_cache(maxsize=16)
 def _second_of(text: str) -> int:
     # As above: a run's events lie close together, and a replay reads the time of each.

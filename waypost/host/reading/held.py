@@ -12,7 +12,7 @@ from waypost.host.keeping_errors import NoSuchDeployment, NotHeld
 from waypost.host.reading.narrate import printable
 from waypost.host.reading.offline import public_key
 from waypost.model.queue import decode_outgoing
-from waypost.model.times import stamp
+from waypost.model.times import plainly, stamp
 
 SHOWN = 1000
 """Of each list."""
@@ -57,7 +57,7 @@ def would_go(data: DataDir, name: str) -> WouldGo:
             f"{line.run} {line.state}"
             + "".join(
                 f"; {wait.kind}: {printable(wait.detail, 60)}"
-                + (f", until {stamp(wait.deadline)}" if wait.deadline is not None else "")
+                + (f", until {plainly(stamp(wait.deadline))}" if wait.deadline is not None else "")
                 for wait in line.waiting[:2]
             )
             for line in live[:SHOWN]

@@ -14,7 +14,7 @@ from actors.messages import Kin
 from waypost.model import events as ev
 from waypost.model.schedule import tick_of
 from waypost.model.shown import harmless
-from waypost.model.times import stamp
+from waypost.model.times import plainly, stamp
 
 _SHORT = 100
 _LONG = 300
@@ -99,7 +99,7 @@ class Narrator:
         name = self._names.get(event.call, f"the wait at {event.call}")
         match event:
             case ev.TimerSet():
-                until = _instant(event.fire_at)
+                until = plainly(stamp(event.fire_at))
                 if not retry:
                     self._names.setdefault(event.call, f"the timer until {until}")
                 return f"{name} is tried again at {until}" if retry else f"a timer is set until {until}"
@@ -116,7 +116,7 @@ class Narrator:
         match event:
             case ev.SignalAwaited():
                 title = printable(event.title, _SHORT) or "a decision"
-                until = "" if event.timeout_at is UNSET else f", until {_instant(event.timeout_at)}"
+                until = "" if event.timeout_at is UNSET else f", until {plainly(stamp(event.timeout_at))}"
                 if event.park == "signal":
                     return self._signal(event, until)
                 approval = event.park == "approval"
@@ -187,11 +187,6 @@ class Narrator:
                 return f"{name} {'was' if cancelled else 'has'} {event.outcome}: {why}"
             case ev.ChildCancelRequested():
                 return f"{name} is no longer awaited, and told to end"
-
-
-def _instant(wall: int) -> str:
-    """Unix ms as people read it, with its zone: whoever is told may live in another one than the host."""
-    return f"{stamp(wall - wall % 1000)[:19].replace('T', ' ')} UTC"
 
 
 def _never_read(kept: tuple[str, int]) -> str:
