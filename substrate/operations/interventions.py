@@ -11,6 +11,7 @@ from substrate.runlog import Known
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, RunId
+from waypost.model.times import plainly
 
 
 def answer(view: View, operation: Answer, context: Context) -> Decided:
@@ -117,4 +118,5 @@ def _too_late(view: View, operation: Answer) -> Refused:
         )
     call, decision, at = found
     verdict = "approved" if decision.approved else "rejected"
-    return Refused("already-decided", f"{call} was {verdict} by {decision.by} (by {decision.via}) at {at}")
+    told = f"{call} of {operation.run} was {verdict} already, by {decision.by} ({decision.via}), {plainly(at)}"
+    return Refused("already-decided", told)

@@ -289,7 +289,7 @@ def test_an_operator_answers_the_one_open_approval_once() -> None:
     assert desk.changes[-1].subject == f"approve r1#2 of {run}"
     refused = desk.do(Answer(run=run, call=None, decision=YES))
     assert refused == desk.do(Answer(run=run, call=call(2), decision=YES))
-    assert "approved by root (by cli) at 2026-11-29T08:00:00.000Z" in str(refused)
+    assert "was approved already, by root (cli), 2026-11-29 08:00:00 UTC" in str(refused)
     desk.append(run, ev.RunCompleted(result=NULL))
     assert desk.code(Answer(run=run, call=None, decision=YES)) == "already-decided"
 
