@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import platform
 import socket
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pykka
 import pytest
 
 from actors.messages import Stop
+from waypost import __version__
 from waypost.acting import Ref
 from waypost.cli.client import Client, Said
 from waypost.host.answers.records import (
@@ -138,6 +140,9 @@ def test_a_mail_runs_to_its_park_and_an_operators_answer_ends_it(running: Runnin
     page = running.client.get(EventsPage, "runs", taken.run, "events", after=2)
     events = [json.loads(bytes(raw)) for raw in page.events]
     assert [event["seq"] for event in events] == list(range(3, page.last + 1))
+    first = json.loads(bytes(running.client.get(EventsPage, "runs", taken.run, "events", after=0).events[0]))
+    ran_by = (first["type"], first["python"], first["waypost"])
+    assert ran_by == ("RunStarted", platform.python_version(), __version__), "years later somebody asks"
     assert taken.run in [row.run for row in running.client.get(Runs, "runs").runs]
     assert all(each.sound and each.pinned for each in running.client.get(Verified, "verify").deployments)
 
