@@ -310,7 +310,18 @@ def test_a_finished_run_waits_on_nothing_and_says_so() -> None:
     answer = why(told(STARTED, ev.RunFailed(error=BROKE)), HERE)
     assert answer.waiting == ()
     assert answer.waits_for == "nothing, as it has failed: step read_claim: ValueError: no amount"
-    assert (answer.then, answer.command) == ("nothing follows", f"waypost log {RUN}")
+    assert (answer.then, answer.command) == ("nothing follows", f"waypost show {RUN}")
+
+
+def test_the_timeline_of_a_run_that_failed_ends_with_its_traceback() -> None:
+    """It was in one line of JSON, in which each line end was two characters."""
+    where = f"/srv/data/code/{'0a' * 32}/tree/claims/read.py"
+    trace = f'Traceback:\n  File "{where}", line 7, in read\n\x1b[2Jno amount'
+    fault = ev.Fault(type="ValueError", message="no amount", traceback=trace)
+    *_, first, second, last = words.show(shown(told(STARTED, ev.RunFailed(error=fault)), HERE))
+    assert (first, second) == ("    Traceback:", '      File "claims/read.py", line 7, in read')
+    assert last == "    \N{REPLACEMENT CHARACTER}[2Jno amount"
+    assert shown(told(STARTED, ev.RunCompleted(result=value("null"))), HERE).traceback == ""
 
 
 def test_with_several_open_approvals_the_command_names_the_call() -> None:

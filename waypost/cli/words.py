@@ -1,5 +1,6 @@
 """Answers as text: what a person reads in a terminal, or a program line by line. Pure but for the time zone."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,6 +27,10 @@ ISOLATION = {
     "uid": "workflow code runs as a user of its own, and sees what every user of this machine sees",
     "none": "workflow code runs as this user and is kept from mistakes, not from malice",
 }
+
+
+_TREE = re.compile(r'File "[^"\n]*/code/[0-9a-f]{64}/tree/')
+"""What comes before the path of a deployed file as its author knows it."""
 
 
 def clock(at: str) -> str:
@@ -63,6 +68,7 @@ def show(run: RunShown) -> Iterator[str]:
         yield "no event yet: its mail is queued"
     for wait in run.waiting:
         yield f"waits on {_wait(wait)}"
+    yield from (f"    {harmless(line)}" for line in _TREE.sub('File "', run.traceback).splitlines())
 
 
 def _wait(wait: WaitingOn) -> str:

@@ -175,7 +175,10 @@ class WaitingOn(Reason, frozen=True, kw_only=True):
 
 
 class RunShown(Answer, frozen=True, kw_only=True):
-    """One run with its whole timeline; of a child run ``parent`` awaits it, and ``child`` names its function."""
+    """One run with its whole timeline; of a child run ``parent`` awaits it, and ``child`` names its function.
+
+    ``traceback``: of what it failed by, as it was recorded; else empty.
+    """
 
     run: str
     deployment: str
@@ -187,6 +190,7 @@ class RunShown(Answer, frozen=True, kw_only=True):
     parent: str = ""
     child: str = ""
     waiting: tuple[WaitingOn, ...] = ()
+    traceback: str = ""
 
 
 class EventsPage(Answer, frozen=True, kw_only=True):

@@ -80,6 +80,8 @@ class Told:
     """The line that tells who asked for its end, and why."""
     exits: tuple[ev.RunInterrupted, ...] = ()
     """Those since its last progress, oldest first."""
+    traceback: str = ""
+    """Of what it failed by, as it was recorded."""
 
 
 def read(run: RunId, raws: Iterable[bytes]) -> Told:
@@ -87,7 +89,7 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
     state: Run = Absent()
     narrator, lines, opened = Narrator(), list[Line](), dict[str, str]()
     started: ev.RunStarted | None = None
-    changed = ending = asked = ""
+    changed = ending = asked = traceback = ""
     exits: tuple[ev.RunInterrupted, ...] = ()
     for raw in raws:
         event = ev.decode(raw)
@@ -105,13 +107,15 @@ def read(run: RunId, raws: Iterable[bytes]) -> Told:
                 exits = (*exits, event) if event.attempt > 1 else (event,)
             case ev.CancelRequested():
                 opened[CANCEL], asked = event.at, lines[-1].text
-            case ev.RunCompleted() | ev.RunFailed() | ev.RunCancelled():
+            case ev.RunFailed():
+                ending, traceback = lines[-1].text, event.error.traceback
+            case ev.RunCompleted() | ev.RunCancelled():
                 ending = lines[-1].text
             case _:
                 pass
     known = ledger(state)
     counted = exits if known is not None and known.attempts else ()
-    return Told(run, state, tuple(lines), opened, started, changed, ending, asked, counted)
+    return Told(run, state, tuple(lines), opened, started, changed, ending, asked, counted, traceback)
 
 
 def state_name(run: Run) -> str:

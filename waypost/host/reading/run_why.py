@@ -74,6 +74,7 @@ def shown(run: Told, situation: Situation) -> RunShown:
         seq=run.lines[-1].seq if run.lines else 0,
         lines=run.lines,
         waiting=waits(run, alone),
+        traceback=run.traceback,
     )
 
 
@@ -310,8 +311,7 @@ def _ended(run: Told, state: Ended, isolation: str) -> Sentence:
         waits_for=f"nothing, as it {verb} {run.ending}{asked}",
         since=run.changed,
         then=f"{mail}, and nothing else follows" if unsent else f"nothing follows{shut}",
-        # Its traceback is in there.
-        command=command("log" if state.outcome == "failed" else "show", RunId(run.run)),
+        command=command("show", RunId(run.run)),
     )
 
 
