@@ -1,5 +1,6 @@
 """The data directory: private, checked before use, and never guessed at."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -184,3 +185,19 @@ def test_no_data_directory_is_said_with_the_next_command(tmp_path: Path) -> None
         with pytest.raises(NoDataDirectory) as refused:
             find(tmp_path, told)
         assert "waypost run" in refused.value.hint
+
+
+def test_a_file_system_without_hard_links_is_told_from_a_directory_of_somebody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packs and mails get their names by link(2), which FAT refuses to everybody."""
+
+    def refused(source: object, *_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(source))
+
+    monkeypatch.setattr(os, "link", refused)
+    with pytest.raises(NotWritable) as failed:
+        prepared = prepare(tmp_path / "data", allow_network=True)
+        lay_out(prepared)
+        mail_key(prepared)
+    assert "hard links" in (failed.value.hint or "")

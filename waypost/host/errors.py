@@ -112,7 +112,7 @@ _ADVICE = {
     errno.EFBIG: "raise the limit on file sizes (ulimit -f) and start again; every accepted mail is still there",
     errno.EROFS: "name a writable directory with --data, or mount this one read-write",
     errno.EACCES: "name a directory of your own with --data, or start as the user that owns this one",
-    errno.EPERM: "name a directory of your own with --data, or start as the user that owns this one",
+    errno.EPERM: "name a directory of your own with --data, where there are permissions and hard links (not on FAT)",
     errno.ENOTDIR: "name another directory with --data",
     errno.EEXIST: "name another directory with --data",
     0: "check the disk, then start again; every accepted mail is still there",
