@@ -16,7 +16,7 @@ from actors.logic.supervisor_crashes import left
 from actors.logic.supervisor_down import down, recycle_failed
 from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from waypost.model.grants import RUN
-from waypost.model.times import stamp
+from waypost.model.times import plainly, stamp
 from waypost.model.why import Sentence, command
 
 _LACKS: Mapping[st.Lack, tuple[str, str]] = {
@@ -40,7 +40,7 @@ def drained(state: st.State) -> str:
     if drain is None or isinstance(state, st.Draining | st.Retiring | st.Shelving | st.Held | st.Lifting):
         return ""
     begins = "no run begins" if drain.to == "end" else "nothing begins"
-    return f"it goes on being drained, as {drain.by} wants it since {drain.at}: {begins}"
+    return f"it is being drained, by {drain.by} since {plainly(drain.at)}: {begins}"
 
 
 def _sentence(setup: Setup, state: st.State) -> Sentence:  # noqa: C901, PLR0911, PLR0912 - one return per group of states

@@ -19,7 +19,7 @@ def status(state: str, reason: str = "", code: str = "", generation: int = 1) ->
     return DeploymentStatus(name="slow", address="slow@x", state=state, reason=reason, code=code, generation=generation)
 
 
-DRAINS, STOPPED = status("draining"), status("stopped", "it goes on being drained")
+DRAINS, STOPPED = status("draining"), status("stopped", "it is being drained")
 FAILED = status("stopped", "the recycle failed: exit status 9", "recycle-failed")
 
 

@@ -173,7 +173,7 @@ def test_a_host_that_starts_goes_on_with_it() -> None:
     assert describe(SETUP, opened.state).since == REST.at
     latched = step(OPENING, Outcome(TOKEN, Done(0, replace(SNAPSHOT, drain=REST, latch=LATCHED))))
     assert isinstance(latched.state, CrashLooping), "that is what somebody has to see to"
-    assert "it goes on being drained" in describe(SETUP, latched.state).reason
+    assert "it is being drained" in describe(SETUP, latched.state).reason
 
 
 def test_a_stopped_one_that_was_drained_before_is_let_go_on_by_the_same_verb() -> None:

@@ -222,7 +222,7 @@ def test_a_host_that_starts_goes_on_with_it() -> None:
     assert isinstance(opened.state, Raising)
     shown = describe(SETUP, opened.state)
     assert shown.state == "starting"
-    assert "it goes on being drained, as ann wants it since 2026-11-29T08:00:00.000Z" in shown.reason
+    assert "it is being drained, by ann since 2026-11-29 08:00:00 UTC" in shown.reason
     assert "no run begins" in shown.why.then
 
 
