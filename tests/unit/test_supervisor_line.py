@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from actors.draining import GoAhead, Line, TakeUpMail, TookUp
 from actors.logic import supervisor_states as st
-from actors.logic.supervisor_effects import TellDispatch, Up
+from actors.logic.supervisor_effects import Pass, TellDispatch, Up
 from actors.logic.supervisor_words import describe
 from actors.messages import ChildReady, Start
 from waypost.acting import Next
 from waypost.model.ids import Generation
-from waypost.testing.supervision import CODE, IDLE, RUNNING, SETUP, STARTING, step
+from waypost.testing.supervision import CODE, END, IDLE, RUNNING, SETUP, STARTING, step
 
 GENERATION = STARTING.books.generation
 TURN = TellDispatch(TakeUpMail(GENERATION))
@@ -37,6 +37,15 @@ def test_its_child_comes_up_and_takes_no_mail_until_it_is_its_turn() -> None:
     early = step(step(IDLE, GoAhead()).state, Start("waits"))
     assert early.state.books.line == "called"
     assert told(step(STARTING, ready)) == [Up(GENERATION)], "one that nobody has woken is as ever"
+
+
+def test_one_that_is_to_end_comes_up_for_what_has_begun_whoevers_turn_it_is() -> None:
+    """It takes up no other mail anyway; and what it does beside that, it does in the line as well."""
+    ending = replace(STARTING, books=replace(STARTING.books, drain=END))
+    ready = ChildReady(GENERATION, 7, CODE, "")
+    waits, alone = step(at(ending, "waits"), ready), step(ending, ready)
+    assert told(waits) == told(alone) == [Up(GENERATION, takes="begun")]
+    assert any(isinstance(each, Pass) for each in waits.effects)
 
 
 def test_when_its_mail_is_taken_up_the_host_is_told() -> None:
