@@ -406,11 +406,16 @@ def altered() -> GrantsUpdated:
     ("break_rule", "words"),
     [
         (lambda host: host.send_raw(b"\0\0\0\x05hello"), "control down"),
-        (lambda host: host.send(AppendResponse(id=99)), "isn't under way"),
-        (lambda host: host.send(EventsCommitted(run=host.log.run, events=(b"{}",))), "not an event"),
+        *(
+            pytest.param(break_rule, words, marks=pytest.mark.torture)
+            for break_rule, words in (
+                (lambda host: host.send(AppendResponse(id=99)), "isn't under way"),
+                (lambda host: host.send(EventsCommitted(run=host.log.run, events=(b"{}",))), "not an event"),
+                (lambda host: host.send(another_run(host)), "grants that this child wasn't told of"),
+                (lambda host: host.send(GrantsUpdated(grants=b'{"steps":[]}', sha256="0" * 64)), "aren't those of"),
+            )
+        ),
         (lambda host: host.send(EventsCommitted(run=host.log.run, events=host.log.raw[:1])), "came after"),
-        (lambda host: host.send(another_run(host)), "grants that this child wasn't told of"),
-        (lambda host: host.send(GrantsUpdated(grants=b'{"steps":[]}', sha256="0" * 64)), "aren't those of"),
         (lambda host: host.send(altered()), "the grants of step 'pay' aren't those of"),
     ],
 )

@@ -21,7 +21,7 @@ from waypost.host.processes.guardian import Guardian
 from waypost.host.processes.guarding import Guarding
 from waypost.host.processes.kin import end_leftovers, kin
 from waypost.host.processes.reserved import Reserved
-from waypost.testing.patience import PATIENCE
+from waypost.testing.patience import PATIENCE, eventually
 
 OURS = Mark("0123abcd.one")
 WAITS = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
@@ -192,7 +192,9 @@ def test_no_name_by_which_a_host_and_its_children_are_killed_is_a_guardians() ->
     words = (sys.executable, "-m", "waypost.host", "/srv/waypost/x.py")
     guardian = Guardian(words)
     try:
-        told = Path(f"/proc/{guardian.pid}/cmdline").read_text()
+        shown = Path(f"/proc/{guardian.pid}/cmdline")
+        eventually(lambda: bool(shown.read_text()), "it has become its program")
+        told = shown.read_text()
         assert f"{guardians.NAME}-of-{os.getpid()}\0" in told
         assert not any(word in told for word in ("waypost", "python", "guardian", *words))
     finally:
