@@ -4,7 +4,7 @@ A line that is dear waits for the buyer; the others don't wait for it. What can'
 nothing.
 
     waypost run examples/order.py
-    waypost send orders@example.com < examples/mail/order.eml
+    waypost send orders@example.com --data examples/.waypost < examples/mail/order.eml
 """
 
 import asyncio
