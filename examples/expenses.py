@@ -1,11 +1,7 @@
 """Expense claims by mail: small ones are paid at once, others when the boss has said yes.
 
-Run as a script it shows itself: `python examples/expenses.py`. To host it yourself, open a folder for its ledger (where
-you are root it runs as another user: `chmod 1777 books`, too):
-
-    mkdir books
-    EXPENSES_LEDGER=$PWD/books/ledger.jsonl waypost run examples/expenses.py --writes books
-    waypost send expenses@example.com --data examples/.waypost < examples/mail/claim-small.eml
+Run as a script it shows itself: `python examples/expenses.py`. A host of yours has to open a folder for its ledger:
+`EXPENSES_LEDGER=$PWD/books/ledger.jsonl waypost run examples/expenses.py --writes books`.
 """
 
 import fcntl
