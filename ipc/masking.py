@@ -1,8 +1,9 @@
 """Delivered values out of texts that leave: error texts, progress, what a child prints.
 
 Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text,
-a repr or a URL, whole; not in base64, reversed or in pieces. One of fewer than ``LEAST`` bytes isn't looked for: that
-would be found everywhere.
+a repr or a URL, or with its lines made one, whole; not in base64, reversed or in pieces. Of a text that was cut short,
+the piece of a value at which it was cut is one, too. A value of fewer than ``LEAST`` bytes isn't looked for: that would
+be found everywhere.
 
 Pure, but for `Stream`, which keeps the end of what came.
 """
@@ -12,8 +13,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+LEFT_OUT = "[…]"
+"""Stands where a text was cut short."""
 LEAST = 8
 """Bytes of the shortest value that is looked for."""
+PIECE = 12
+"""Bytes of the shortest piece of one that is looked for at the ends of a text: what many begin with is no secret."""
 KEPT = 64
 """Values that stay hidden after they were replaced: what they opened may still be open."""
 
@@ -51,10 +56,20 @@ class Mask:
         return pattern.sub(lambda match: f"[secret {self._names[match[0]]}]".encode(), data)
 
     def hidden_text(self, text: str) -> str:
-        """The same of a text."""
+        """The same of a text, which may have been cut at either end, with ``LEFT_OUT`` there or without."""
         if not self._forms:
             return text
-        return self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        hidden = self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        before = LEFT_OUT if hidden.startswith(LEFT_OUT) else ""
+        behind = LEFT_OUT if hidden[len(before) :].endswith(LEFT_OUT) else ""
+        raw = hidden[len(before) : len(hidden) - len(behind)].encode("utf-8", "surrogatepass")
+        last, name = self._longest(raw, 1)
+        if last >= PIECE:
+            raw, behind = raw[: len(raw) - last], f"[secret {name}]{behind}"
+        first, name = self._longest(raw, -1)
+        if first >= PIECE:
+            raw, before = raw[first:], f"{before}[secret {name}]"
+        return before + raw.decode("utf-8", "surrogatepass") + behind
 
     def settled(self, data: bytes) -> int:
         """How many bytes from the beginning can be judged by now: what follows may still become a value."""
@@ -63,6 +78,11 @@ class Mask:
         if pattern is None:
             return cut
         return next((m.start() for m in pattern.finditer(data) if m.start() < cut < m.end()), cut)
+
+    def _longest(self, data: bytes, way: int) -> tuple[int, str]:
+        """The longest piece of a value at the end of the data, and whose it is; by ``way`` -1 at its beginning."""
+        found = ((_overlap(data[::way], form[::way]), self._names[form]) for form in self._forms)
+        return max(found, default=(0, ""))
 
     def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:
         """Of the values that are there; None where none is."""
@@ -100,6 +120,7 @@ def _forms(value: bytes) -> tuple[bytes, ...]:
     except UnicodeDecodeError:
         return (value,)
     written = (
+        " ".join(text.split()).encode(),
         msgspec.json.encode(text)[1:-1],
         json.dumps(text)[1:-1].encode(),
         repr(text)[1:-1].encode(),
@@ -109,7 +130,7 @@ def _forms(value: bytes) -> tuple[bytes, ...]:
         urllib.parse.quote_plus(text).encode(),
         urllib.parse.quote(text, safe="").encode(),
     )
-    return tuple(dict.fromkeys((value, *written)))
+    return tuple(dict.fromkeys((value, *(form for form in written if len(form) >= LEAST))))
 
 
 def _overlap(data: bytes, form: bytes) -> int:

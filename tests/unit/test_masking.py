@@ -26,6 +26,29 @@ def test_a_value_is_found_as_json_writes_it_too() -> None:
     assert MASK.found(b'{"t":"nothing"}') == ""
 
 
+KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG\n\n  9w0BAQEFAASCBKcwggSj\n-----END KEY-----"
+
+
+def test_a_value_of_several_lines_is_found_where_they_were_made_one() -> None:
+    """A line of progress is one, whatever a step gives: a key that it names went to the history, with blanks in it."""
+    mask = NOTHING.learned({"pem": KEY.encode(), "blanks": b" " * 20})
+    assert mask.hidden_text(f"using {' '.join(KEY.split())}.") == "using [secret pem]."
+    assert mask.hidden_text("nothing") == "nothing"
+
+
+@pytest.mark.parametrize("left_out", ["", "[…]"])
+def test_a_value_at_which_a_text_was_cut_is_hidden_as_far_as_it_is_there(left_out: str) -> None:
+    """Long texts are kept in part, and the cut may go through a value: what is left is most of it."""
+    mask = NOTHING.learned({"pem": KEY.encode()})
+    assert mask.hidden_text(f"a client with {KEY[:40]}{left_out}") == f"a client with [secret pem]{left_out}"
+    assert mask.hidden_text(f"{left_out}{KEY[-40:]} is wrong") == f"{left_out}[secret pem] is wrong"
+    assert mask.hidden_text(f"{left_out}{KEY[9:60]}{left_out}").count(KEY[20:50]) == 1, (
+        "a piece out of its middle isn't"
+    )
+    assert mask.hidden_text(f"-----BEGIN{left_out}") == f"-----BEGIN{left_out}", "so do many"
+    assert mask.hidden_text(left_out) == left_out
+
+
 ODD = "p\u00e4ss'w\"ord/+\x1b &x"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
+from ipc.masking import LEFT_OUT
 from waypost.authoring.errors import SecretRefused, StepError
 from waypost.authoring.requests import StepSpec
 from waypost.model.events import Fault
@@ -19,7 +20,6 @@ MESSAGE = 8_000
 TRACEBACK = 32_000
 """Characters of a traceback that are kept: its end, where the error was raised."""
 
-_LEFT_OUT = "[…]"
 _LINE = 1000
 """Characters of a name: what an event's ``Line`` holds."""
 _OURS = __file__.removesuffix("child/faults.py")
@@ -102,8 +102,8 @@ def _clean(text: str, most: int, *, end: bool = False) -> str:
     text = (text[-most - 1 :] if end else text[: most + 1]).encode("utf-8", "backslashreplace").decode()
     if len(text) <= most:
         return text
-    kept = most - len(_LEFT_OUT)
-    return f"{_LEFT_OUT}{text[-kept:]}" if end else f"{text[:kept]}{_LEFT_OUT}"
+    kept = most - len(LEFT_OUT)
+    return f"{LEFT_OUT}{text[-kept:]}" if end else f"{text[:kept]}{LEFT_OUT}"
 
 
 def _args(error: BaseException, spec: StepSpec) -> Raw | UnsetType:
