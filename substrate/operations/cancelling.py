@@ -20,6 +20,7 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import RunId, message_key
 from waypost.model.ledger import waiting_for
+from waypost.model.times import plainly
 
 
 def cancel(  # noqa: PLR0911 - one return per state
@@ -161,7 +162,7 @@ def _repeated(view: View, operation: Signal) -> Settled | Refused | None:
             if event.name == operation.name and _carries(event.payload, operation.payload):
                 return Settled(SignalTaken(outcome="already-present"))
             other = "with another payload" if event.name == operation.name else "and had another name"
-            why = f"{operation.run} had a signal of this identity at {event.at} ({event.name}), {other}"
+            why = f"{operation.run} had a signal of this identity, {event.name}, {plainly(event.at)}, {other}"
             return Refused(
                 "clash", why, "give each signal an --id of its own; the same one is for the same signal again"
             )

@@ -14,6 +14,7 @@ from waypost.host.exits import Exit
 from waypost.model.errors import Invalid
 from waypost.model.limits import DEFAULT
 from waypost.model.signals import payload, signal_name
+from waypost.model.times import plainly
 
 
 def cancel(run: str, reason: str, data: str | None) -> Exit:
@@ -24,7 +25,7 @@ def cancel(run: str, reason: str, data: str | None) -> Exit:
         out(f"{asked.run} is being cancelled, as {asked.by}; `waypost why {asked.run}` says how far it is")
     else:
         by = f" by {asked.by}" if asked.by else ""
-        out(f"{asked.run} was cancelled before{by}, at {asked.at}: nothing has changed")
+        out(f"{asked.run} was cancelled before{by}, {plainly(asked.at)}: nothing has changed")
     return Exit.OK
 
 
