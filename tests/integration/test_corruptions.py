@@ -86,17 +86,7 @@ def test_a_bad_commit_is_found_by_its_rule(each: Corruption, world: World, tmp_p
     assert all(finding.advice and finding.value for finding in findings)
 
 
-SHOWN = {(each.rule, each.seen): each.name for each in reversed(CORRUPTIONS)}
-"""The same, one that the newest tree shows and one that only the history does."""
-
-
-@pytest.mark.parametrize(
-    "each",
-    [
-        pytest.param(each, id=each.name, marks=() if each.name in SHOWN.values() else pytest.mark.torture)
-        for each in CORRUPTIONS
-    ],
-)
+@pytest.mark.parametrize("each", CORRUPTIONS, ids=lambda each: each.name)
 def test_what_a_tree_alone_shows_is_found_without_its_history(each: Corruption, world: World, tmp_path: Path) -> None:
     """Whoever has only the newest commit sees all but what is wrong by what was before."""
     assert bool(found(spoilt(world, each.make(world), tmp_path), tip=True)) == each.seen
