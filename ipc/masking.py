@@ -1,9 +1,9 @@
 """Delivered values out of texts that leave: error texts, progress, what a child prints.
 
 Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text,
-a repr or a URL, or with its lines made one, whole; not in base64, reversed or in pieces. Of a text that was cut short,
-the piece of a value at which it was cut is one, too. A value of fewer than ``LEAST`` bytes isn't looked for: that would
-be found everywhere.
+a repr or a URL, or with its lines made one or indented, whole; not in base64, reversed or in pieces. Of a text that was
+cut short, the piece of a value at which it was cut is one, too. A value of fewer than ``LEAST`` bytes isn't looked for:
+that would be found everywhere.
 
 Pure, but for `Stream`, which keeps the end of what came.
 """
@@ -21,6 +21,8 @@ PIECE = 12
 """Bytes of the shortest piece of one that is looked for at the ends of a text: what many begin with is no secret."""
 KEPT = 64
 """Values that stay hidden after they were replaced: what they opened may still be open."""
+_FOLD = rb"[\s|]+"
+"""Between two words of a value, however it is shown: a group of errors has a rule before each line."""
 
 
 class Mask:
@@ -59,7 +61,8 @@ class Mask:
         """The same of a text, which may have been cut at either end, with ``LEFT_OUT`` there or without."""
         if not self._forms:
             return text
-        hidden = self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        whole = self._unfolded(self.hidden(text.encode("utf-8", "surrogatepass")))
+        hidden = whole.decode("utf-8", "surrogatepass")
         before = LEFT_OUT if hidden.startswith(LEFT_OUT) else ""
         behind = LEFT_OUT if hidden[len(before) :].endswith(LEFT_OUT) else ""
         raw = hidden[len(before) : len(hidden) - len(behind)].encode("utf-8", "surrogatepass")
@@ -78,6 +81,14 @@ class Mask:
         if pattern is None:
             return cut
         return next((m.start() for m in pattern.finditer(data) if m.start() < cut < m.end()), cut)
+
+    def _unfolded(self, data: bytes) -> bytes:
+        """Values of several words hidden, however their lines are indented: so are those of a group of errors."""
+        for name, value in self._known:
+            words = value.split()
+            if len(words) > 1 and words[0] in data:
+                data = re.sub(_FOLD.join(map(re.escape, words)), f"[secret {name}]".encode(), data)
+        return data
 
     def _longest(self, data: bytes, way: int) -> tuple[int, str]:
         """The longest piece of a value at the end of the data, and whose it is; by ``way`` -1 at its beginning."""

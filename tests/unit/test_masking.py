@@ -1,6 +1,7 @@
 """Values that were delivered, found and hidden in what leaves."""
 
 import json
+import traceback
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -34,6 +35,10 @@ def test_a_value_of_several_lines_is_found_where_they_were_made_one() -> None:
     mask = NOTHING.learned({"pem": KEY.encode(), "blanks": b" " * 20})
     assert mask.hidden_text(f"using {' '.join(KEY.split())}.") == "using [secret pem]."
     assert mask.hidden_text("nothing") == "nothing"
+    shown = "".join(traceback.format_exception(ExceptionGroup("two", [ValueError(KEY), ValueError(2)])))
+    hidden = mask.hidden_text(shown)
+    assert "ValueError: [secret pem]" in hidden
+    assert not any(line in hidden for line in KEY.split())
 
 
 @pytest.mark.parametrize("left_out", ["", "[…]"])
