@@ -384,7 +384,7 @@ def at_rest(world: World) -> None:
     assert waning or not state.graces, "a cancelled run has time for ever"
     for run, known in paper.live().items():
         ledger = fold.ledger(known.run)
-        assert ledger is None or ledger.cancel is None, "it was cancelled, and goes on"
+        assert waning or ledger is None or ledger.cancel is None, "it was cancelled, and goes on"
         card = state.cards.get(run)
         if card is not None or isinstance(known.run, fold.Driven):
             assert card is not None
