@@ -51,7 +51,7 @@ def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "missing.py": (None, "no file"),
+    "missing.py": (None, "there is no such file"),
     "absent.py": ("import nosuchthing\n", "absent.py line 1: ModuleNotFoundError"),
     "syntax.py": ("x = 1\ndef f(:\n", "syntax.py line 2"),
     "raises.py": ("x = 1\n\nraise RuntimeError('not today')\n", "raises.py line 3: RuntimeError: not today"),

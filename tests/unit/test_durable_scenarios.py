@@ -135,7 +135,7 @@ def _first_decision_counts() -> None:
     bench.do(Answer(run=RUN, call=None, decision=YES))
     again = refused(bench, Answer(run=RUN, call=ASK, decision=NO))
     assert again.code == "already-decided"
-    assert "approved by bob" in again.why
+    assert "was approved already, by bob" in again.why
 
 
 def _reply_twice() -> None:
