@@ -3,8 +3,8 @@
 Who looks for processes in /proc misses those that fork and end without a pause. The kernel misses none: ``kill(-1,
 SIGKILL)`` signals whatever the caller may signal, but itself, under the lock that each fork takes to be seen, and a
 fork by a process that has such a signal pending is none (kill(2); kernel/signal.c, kernel/fork.c). So for each user a
-process becomes that user, for good, and calls it. It may be stopped, or killed, by those that it is to end: it is tried
-again.
+process becomes that user, for good, and calls it. It may be stopped, or killed, by those that it is to end: it is let
+go on, or tried again.
 
 Promise: nothing is signalled under another user than the one that was asked for. That one is no user of the system and
 has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `processes/reserved.py`, where it
@@ -36,6 +36,8 @@ SWEPT = 2**32
 """So far above a user's byte, in the file, is the one that is locked while all that runs as it is ended."""
 PATIENCE = 0.25
 """Seconds that one try has: it needs a thousandth, unless it was stopped."""
+STEP = 0.001
+"""Seconds after which it is let go on, in case that it was."""
 BUDGET = 3.0
 """Seconds for all tries for a user: those that are killed at once may be many."""
 _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapAmb")
@@ -145,7 +147,10 @@ def _tried(uid: int) -> str | None:
             os._exit(0)
     os.close(writing)
     try:
-        done = select.select([reading], [], [], PATIENCE)[0]
+        done, until = list[int](), time.monotonic() + PATIENCE
+        while not done and time.monotonic() < until:
+            os.kill(signaller, signal.SIGCONT)
+            done = select.select([reading], [], [], STEP)[0]
         said = os.read(reading, 1024).decode() if done else ""
     finally:
         os.close(reading)

@@ -108,7 +108,8 @@ def test_all_that_runs_as_a_user_is_ended_and_nobody_else(tmp_path: Path, code: 
     ):
         assert reserved.take(OURS)
         assert lives(ours)
-        assert swept(reserved, OURS) == (0, "")
+        sweeps = 10 if code in (STOPS, KILLS) else 1  # a fight for the processor may be lost for once
+        assert any(swept(reserved, OURS) == (0, "") for _ in range(sweeps))
         assert over(ours)
         assert lives(others)
         assert lives(roots)
