@@ -130,4 +130,4 @@ def falls_to(user: int, mode: str, flows: Path, folder: Path) -> None:
         run = host.send("looks@example.com", a_mail("nowhere"))
         host.wait_for("failed")
         assert " ".join(host.verb("why", run).stdout.split()).endswith(f"({reason})")
-    assert "no host runs" in waypost("verify", data=data).stdout
+    assert "no host has it up" in waypost("verify", data=data).stdout
