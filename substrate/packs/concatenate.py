@@ -4,21 +4,22 @@ Distances to delta bases are relative, so entries are copied as they are. An obj
 once; where that leaves a gap, deltas that reach over it, or whose base was left out, get a new distance. Each source is
 held against its own trailer first, so that damage is never copied under a fresh checksum.
 
-Memory: one source at a time, at most a quarter of a full pack, and some 100 bytes for each object.
+Memory: the sources' indexes and the new one, some 30 bytes for each object of either; of the packs a piece at a time;
+for each object of a source that isn't copied whole some 200 bytes.
 """
 
 import hashlib
 import os
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from substrate.errors import BadObject
 from substrate.files.disk import Disk
 from substrate.files.folder import Folder
 from substrate.packs import pack
-from substrate.packs.packindex import IndexMaker, PackIndex
+from substrate.packs.packindex import FIRST_BYTES, IndexMaker, PackIndex
 from substrate.packs.unpack import read_distance, read_head
 
 PIECE = 256 * 1024
@@ -38,7 +39,7 @@ class Concatenation:
         self._disk, self._folder, self._path, self._sources = disk, folder, path, sources
         self._repeated: set[bytes] = set()
         self._kept: dict[bytes, int] = {}
-        self._buffer: list[bytes | memoryview] = []
+        self._buffer: list[bytes] = []
         self._buffered = 0
         self._written = 0
         self._hash = hashlib.sha1(usedforsecurity=False)
@@ -65,14 +66,23 @@ class Concatenation:
 
     def _count(self) -> Generator[None, None, int]:
         """How many different objects there are, and which of them are in several sources."""
-        seen: set[bytes] = set()
+        indexes = []
         for sha in self._sources:
-            for number, entry in enumerate(self._index(sha), 1):
-                (self._repeated if entry.oid in seen else seen).add(entry.oid)
-                if number % _ENTRIES == 0:
-                    yield
+            indexes.append(self._index(sha))
             yield
-        return len(seen)
+        count = looked = 0
+        for first in range(FIRST_BYTES):  # part by part: a set of all ids would be most of what a merge needs
+            seen: set[bytes] = set()
+            for index in indexes:
+                oids = index.oids(first)
+                self._repeated.update(seen.intersection(oids))
+                seen.update(oids)
+                looked += len(oids)
+            count += len(seen)
+            if looked >= _ENTRIES:
+                looked = 0
+                yield
+        return count
 
     def _index(self, sha: str) -> PackIndex:
         index = PackIndex(Path(self._folder.pack(sha, "idx")).read_bytes())
@@ -80,48 +90,32 @@ class Concatenation:
             raise BadObject(f"{self._folder.pack(sha, 'idx')} is the index of another pack")
         return index
 
-    def _read(self, sha: str) -> Generator[None, None, bytearray]:
-        """A source's bytes, as they were written; in memory once."""
-        file = Path(self._folder.pack(sha, "pack"))
-        total = hashlib.sha1(usedforsecurity=False)
-        with file.open("rb", buffering=0) as opened:
-            found, at = bytearray(os.fstat(opened.fileno()).st_size), 0
-            while read := opened.readinto(memoryview(found)[at : at + PIECE]):
-                at += read
-                yield
-        content = memoryview(found)[: -pack.TRAILER]
-        for at in range(0, len(content), 4 * PIECE):
-            total.update(content[at : at + 4 * PIECE])
-            yield
-        if total.hexdigest() != sha or found[-pack.TRAILER :] != total.digest():
-            raise BadObject(f"{file} isn't as it was written")
-        return found
-
     # --- copying ---
 
     def _copy(self, descriptor: int, sha: str) -> Steps:
-        index, raw = self._index(sha), (yield from self._read(sha))
-        begin, end = self._here, len(raw) - pack.TRAILER
-        dropped: dict[int, bytes] = {}
-        for number, entry in enumerate(index, 1):
-            if entry.oid in self._repeated and entry.oid in self._kept:
-                dropped[entry.offset] = entry.oid
-            if number % _ENTRIES == 0:
+        index = self._index(sha)
+        with Path(self._folder.pack(sha, "pack")).open("rb", buffering=PIECE) as file:
+            for _ in _pieces(file, sha):  # whole, before anything that it says is believed
                 yield
-        if dropped:
-            yield from self._copy_rest(descriptor, raw, index, dropped)
-            return
-        shift = begin - pack.HEADER
-        for number, entry in enumerate(index, 1):
-            self._place(entry.oid, entry.crc, entry.offset + shift)
-            if number % _ENTRIES == 0:
-                yield
-        content = memoryview(raw)
-        for at in range(pack.HEADER, end, PIECE):
-            self._put(content[at : min(at + PIECE, end)])
-            yield from self._write(descriptor, PIECE)
+            dropped: set[int] = set()
+            for number, entry in enumerate(index, 1):
+                if entry.oid in self._repeated and entry.oid in self._kept:
+                    dropped.add(entry.offset)
+                if number % _ENTRIES == 0:
+                    yield
+            if dropped:
+                yield from self._copy_rest(descriptor, file, index, dropped)
+                return
+            shift = self._here - pack.HEADER
+            for number, entry in enumerate(index, 1):
+                self._place(entry.oid, entry.crc, entry.offset + shift)
+                if number % _ENTRIES == 0:
+                    yield
+            for piece in _pieces(file, sha):
+                self._put(piece)
+                yield from self._write(descriptor, PIECE)
 
-    def _copy_rest(self, descriptor: int, raw: bytearray, index: PackIndex, dropped: dict[int, bytes]) -> Steps:
+    def _copy_rest(self, descriptor: int, file: BinaryIO, index: PackIndex, dropped: set[int]) -> Steps:
         """Copy all but what is in the new pack already, in the order in which the entries lie."""
         entries: dict[int, tuple[bytes, int]] = {}
         for number, entry in enumerate(index, 1):
@@ -131,16 +125,20 @@ class Concatenation:
         begins = sorted(entries)  # of plain numbers: of whole entries it would take five times as long
         yield
         moved: dict[int, int] = {}
-        content = memoryview(raw)
-        for number, (offset, end) in enumerate(zip(begins, [*begins[1:], len(raw) - pack.TRAILER], strict=True), 1):
+        size = file.seek(0, os.SEEK_END)
+        file.seek(pack.HEADER)
+        for number, (offset, end) in enumerate(zip(begins, [*begins[1:], size - pack.TRAILER], strict=True), 1):
             oid, crc = entries[offset]
+            data = file.read(end - offset)
+            if len(data) != end - offset:
+                raise BadObject(f"{file.name} has lost its end")
             if offset in dropped:
                 moved[offset] = self._kept[oid]
             else:
                 here = moved[offset] = self._here
-                changed = _with_new_distance(raw, offset, end, here, moved)
+                changed = _with_new_distance(data, offset, here, moved)
                 self._place(oid, crc if changed is None else zlib.crc32(changed), here)
-                self._put(content[offset:end] if changed is None else changed)
+                self._put(data if changed is None else changed)
             if number % _ENTRIES == 0 or self._buffered >= PIECE:
                 yield from self._write(descriptor, PIECE)
                 yield
@@ -154,7 +152,7 @@ class Concatenation:
     def _here(self) -> int:
         return self._written + self._buffered
 
-    def _put(self, data: bytes | memoryview) -> None:
+    def _put(self, data: bytes) -> None:
         self._buffer.append(data)
         self._buffered += len(data)
 
@@ -173,15 +171,29 @@ class Concatenation:
             yield
 
 
-def _with_new_distance(raw: bytearray, offset: int, end: int, here: int, moved: dict[int, int]) -> bytes | None:
+def _pieces(file: BinaryIO, sha: str) -> Iterator[bytes]:
+    """The entries of a pack, a piece of its file at a time. Raises BadObject, at the end, for one that has changed."""
+    left = file.seek(0, os.SEEK_END) - pack.HEADER - pack.TRAILER
+    file.seek(0)
+    total = hashlib.sha1(file.read(pack.HEADER), usedforsecurity=False)
+    while left > 0 and (piece := file.read(min(PIECE, left))):
+        left -= len(piece)
+        total.update(piece)
+        yield piece
+    trailer = file.read(pack.TRAILER)
+    if total.hexdigest() != sha or trailer != total.digest():
+        raise BadObject(f"{file.name} isn't as it was written")
+
+
+def _with_new_distance(entry: bytes, offset: int, here: int, moved: dict[int, int]) -> bytes | None:
     """An entry whose base lies at another distance now; None for one that can stay as it is. Raises BadObject."""
-    if raw[offset] >> 4 & 7 != pack.OFS_DELTA:
+    if entry[0] >> 4 & 7 != pack.OFS_DELTA:
         return None
-    kind, size, body = read_head(raw, offset)
-    back, stream = read_distance(raw, body)
+    kind, size, body = read_head(entry, 0)
+    back, stream = read_distance(entry, body)
     base = moved.get(offset - back)
     if base is None:
         raise BadObject(f"a delta at byte {offset} whose base is no entry before it")
     if here - base == back:
         return None
-    return pack.entry_head(kind << 4, size) + pack.distance(here - base) + raw[stream:end]
+    return pack.entry_head(kind << 4, size) + pack.distance(here - base) + entry[stream:]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from substrate.files.disk import Disk
 from substrate.packs.merging import FAN, LEVELS
-from substrate.packs.packindex import PackIndex
+from substrate.packs.packindex import FIRST_BYTES, PackIndex
 from substrate.signing.keys import SigningKey
 from substrate.storage.readview import open_readonly
 from substrate.storage.store import Store
@@ -55,7 +55,9 @@ def check_packs(repository: Path) -> None:
     for pack in packs_of(repository):
         assert git(repository, "verify-pack", str(pack)) == ""
         assert pack.with_suffix(".keep").exists()
-        oids = [entry.oid for entry in PackIndex(pack.with_suffix(".idx").read_bytes())]
+        index = PackIndex(pack.with_suffix(".idx").read_bytes())
+        oids = [entry.oid for entry in index]
+        assert [oid for first in range(FIRST_BYTES) for oid in index.oids(first)] == oids
         assert len(oids) == len(set(oids)) == int.from_bytes(pack.read_bytes()[8:12])
     assert "garbage: 0\n" in git(repository, "count-objects", "-v")
     assert [p.name for p in (repository / "waypost").iterdir()] == ["journal"]
