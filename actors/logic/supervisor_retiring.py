@@ -27,6 +27,9 @@ from waypost.model.times import Now
 PART = 1 / 8
 """Of the clock's limit; but at least ``LEAST`` seconds."""
 LEAST = 1.0
+LOOKS = 2
+"""Of ``drain_look`` that is counted at most between two looks: who looks again later than that stood still, and can't
+say what executed meanwhile."""
 
 
 def retire(state: st.Running) -> Next[st.State]:
@@ -73,7 +76,8 @@ def _left(setup: Setup, state: st.Retiring, left: LiveRuns, now: Now) -> Next[st
     if not left.driven and not left.resting:
         return shelve(books, st.WHOLE, (TellDispatch(GenerationDown(books.generation, unexpected=False)),))
     short = tuple(run.ledger.run for run in left.driven if _may_be_cut(setup, run))
-    spent = state.spent + (0.0 if state.counted is None else now.mono - state.counted)
+    most = LOOKS * setup.limits.drain_look
+    spent = state.spent + (0.0 if state.counted is None else min(now.mono - state.counted, most))
     limit = setup.limits.drain_end
     over = short if spent >= limit else ()
     asked = _cancels(books.last, over, "" if books.drain is None else books.drain.by)

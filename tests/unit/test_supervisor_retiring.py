@@ -10,6 +10,7 @@ from actors.draining import Close, Quiesce, Recycle
 from actors.logic.supervisor_books import Renewing
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.logic.supervisor_effects import Announce, Pass, TellDispatch, Up
+from actors.logic.supervisor_retiring import LOOKS
 from actors.logic.supervisor_states import (
     BackingOff,
     Counting,
@@ -114,14 +115,22 @@ def test_the_clock_counts_what_may_be_cut_short_and_nothing_else() -> None:
     """Not while people or timers are waited for, not while other steps execute: those are waited for, for ever."""
     state = after_a_look(RETIRING, left(LEFT), 100.0)
     assert state.spent == 0.0
-    state = after_a_look(state, left(LEFT), 130.0)
-    assert state.spent == 30.0
-    state = after_a_look(state, left(resting=1), 131.0)
-    assert state.spent == 31.0
+    state = after_a_look(state, left(LEFT), 101.5)
+    assert state.spent == 1.5
+    state = after_a_look(state, left(resting=1), 102.5)
+    assert state.spent == 2.5
     state = after_a_look(state, left(resting=1), 5000.0)
-    assert state.spent == 31.0
+    assert state.spent == 2.5
     other = after_a_look(RETIRING, left(LEFT), 100.0, SETUP)
     assert after_a_look(other, left(LEFT), 9999.0, SETUP).spent == 0.0
+
+
+def test_the_clock_does_not_count_that_the_host_stood_still() -> None:
+    """A step may have ended a moment after it was stopped: only from look to look is known what executes."""
+    state = after_a_look(RETIRING, left(LEFT), 100.0)
+    late = told(state, left(LEFT), 100.0 + 2 * LIMITS.drain_end)
+    assert late.state.spent == LOOKS * LIMITS.drain_look
+    assert not [effect for effect in late.effects if isinstance(effect, Pass) and isinstance(effect.what, Cancel)]
 
 
 def test_at_its_limit_those_runs_are_asked_to_end_and_no_others() -> None:
@@ -129,12 +138,13 @@ def test_at_its_limit_those_runs_are_asked_to_end_and_no_others() -> None:
     parked_too = Driven(LEFT.ledger)
     other = _ledger(LEFT, RunId("run_9_00112233445566aa"), "pay")
     state = after_a_look(RETIRING, left(parked_too, other), 100.0)
-    over = told(state, left(parked_too, other), 100.0 + LIMITS.drain_end)
+    state = replace(state, spent=LIMITS.drain_end - 1)
+    over = told(state, left(parked_too, other), 101.0)
     (cancel,) = (each.what for each in over.effects if isinstance(each, Pass) and isinstance(each.what, Cancel))
     assert (cancel.run, cancel.origin, cancel.by) == (LEFT.ledger.run, "supervisor-drain", "ann")
     asked = step(over.state, Woken(over.state.asked), setup=CUT).state
     going = _cancelled(LEFT)
-    again = told(asked, left(going, other), 101.0 + LIMITS.drain_end)
+    again = told(asked, left(going, other), 102.0)
     assert not [effect for effect in again.effects if isinstance(effect, Pass)]
     assert step(asked, Outcome(12, Done(1, None)), setup=CUT).state == asked, "how a cancel was answered is in the log"
 
