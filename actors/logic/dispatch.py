@@ -279,8 +279,8 @@ class _Work:
             turn.suspects_wake = None
             return ()
         if turn.grace_wake is not None and message.token == turn.grace_wake[0]:
-            turn.grace_wake = None
-            dispatch_grace.woken(self._cards, turn)
+            (_, due), turn.grace_wake = turn.grace_wake, None
+            dispatch_grace.woken(self._cards, due, turn)
             return ()
         if message.token != turn.retry_wake:
             return ()

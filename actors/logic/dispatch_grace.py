@@ -56,10 +56,17 @@ def look(cards: Mapping[RunId, Card], turn: Turn) -> None:
         turn.wake_for_grace(min(waiting))
 
 
-def woken(cards: Mapping[RunId, Card], turn: Turn) -> None:
-    """End the runs whose time is up; and the child, if one of them still works in it: a thread can't be stopped."""
+def woken(cards: Mapping[RunId, Card], due: float, turn: Turn) -> None:
+    """End the runs whose time is up; and the child, if one of them still works in it: a thread can't be stopped.
+
+    ``due``: for when the wake-up was. One that comes later was put off, because the host stood still: that is charged
+    to nobody, so whose time wasn't up by then is put off as well.
+    """
+    late = turn.now.mono - due
     for run, grace in turn.graces.items():
-        if grace.asked is None and grace.until <= turn.now.mono:
+        if due < grace.until < _STILL:
+            turn.graces[run] = replace(grace, until=min(grace.until + late, _later(turn)))
+        elif grace.asked is None and grace.until <= due:
             end = ev.RunCancelled(code="past-grace", detail=_words(grace, turn))
             append = Append(by=Supervisor(), run=run, events=(end,))
             turn.graces[run] = replace(grace, asked=turn.ask_for_all(append, Stage.COMMITTED))

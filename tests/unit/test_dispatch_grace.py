@@ -130,6 +130,30 @@ def test_time_is_given_again_once_and_not_by_every_child() -> None:
     assert end(bench) is not None
 
 
+def test_time_in_which_the_host_stood_still_is_taken_from_nobody() -> None:
+    """Its clock puts the first wake-up off; whose time would be up later is put off by as much."""
+    bench = started()
+    bench.mail(2)
+    bench.settle()
+    (other,) = bench.started(generation=1)
+    bench.child(1, receiving("r1#1"), run=other)
+    cancel(bench)
+    bench.later(GRACE - 10)
+    bench.do(Cancel(run=other, reason="enough", origin="supervisor-operator", by="ann"))
+    bench.flush()
+    bench.later(5)
+    bench.stood_still(1000)
+    bench.settle()
+    assert end(bench) is not None, "the clock has put that off"
+    assert list(graces(bench)) == [other]
+    bench.later(GRACE - 11)  # as from the wake-up's own time on
+    bench.settle()
+    assert list(graces(bench)) == [other]
+    bench.later(1)
+    bench.settle()
+    assert not graces(bench)
+
+
 def test_a_cancel_that_an_earlier_dispatch_knew_is_known_from_the_log() -> None:
     """What was under way is found by its runs; nothing has to be remembered."""
     bench = started()

@@ -155,12 +155,18 @@ class Bench:
         return self.counted.pop()
 
     def later(self, seconds: float) -> None:
-        """Time passes, and wakes whoever wanted to be woken by then."""
-        self.now = Now(self.now.wall, self.now.mono + seconds)
-        due = [wake for wake in self.wakes if wake.mono is not None and wake.mono <= self.now.mono]
-        self.wakes = [wake for wake in self.wakes if wake not in due]
-        for wake in due:
+        """Time passes, and wakes whoever wanted to be woken by then, each when it is due."""
+        until = self.now.mono + seconds
+        for wake in sorted((wake for wake in self.wakes if wake.mono is not None and wake.mono <= until), key=_due):
+            self.wakes.remove(wake)
+            self.now = Now(self.now.wall, max(self.now.mono, _due(wake)))
             self.tell(wake.message)
+        self.now = Now(self.now.wall, until)
+
+    def stood_still(self, seconds: float) -> None:
+        """Time passes in which the host does nothing: whoever is due in it is woken at its end."""
+        self.now = Now(self.now.wall, self.now.mono + seconds)
+        self.later(0.0)
 
     def mail(
         self,
@@ -200,6 +206,11 @@ class Bench:
     def asked(self) -> list[Any]:
         """What is under way."""
         return [request.what for request in self.requests]
+
+
+def _due(wake: WakeAt) -> float:
+    assert wake.mono is not None
+    return wake.mono
 
 
 def receiving(call: str, seen: int = 1) -> ev.SignalAwaited:
