@@ -37,7 +37,7 @@ from ipc.keys import SpawnKeys, mint
 from ipc.masking import NOTHING, Stream
 from ipc.memory import Witness
 from ipc.sealed import Direction
-from ipc.stopped import stopped
+from ipc.stopped import halted
 from ipc.strays import NO_MARK, Mark
 from ipc.weight import resident
 from waypost.acting import Clock, Next, Ref
@@ -140,7 +140,7 @@ class ChildProcessActor(AskingShell):
         if not (found.frames and isinstance(state, st.Greeting | st.Talking)):
             return found
         # Of a child in no namespace this may be a process that it has started: then it is waited for, too.
-        return replace(found, stopped=bool(stopped(state.pid, boxed=True)))
+        return replace(found, stopped=halted(state.pid, boxed=True))
 
     def _hear_and_advance(self, state: st.State, message: ChildProcessMessage, now: Now) -> Next[st.State]:
         """The decision, with bytes turned into what they say first."""

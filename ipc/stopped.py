@@ -7,13 +7,19 @@ child is three processes, and any of them may be the one (`ipc.boxing`). Linux, 
 from pathlib import Path
 
 _PROC = Path("/proc")
+_STOPPED, _TRACED = b"T", b"t"
 _DEPTH = 2
 """In a namespace: from the host's child to process 1, and from there to the one that runs the code."""
 
 
 def stopped(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:
     """The processes of a child that are stopped, the host's own child first. ``boxed``: it is in a namespace."""
-    return tuple(pid for pid in processes(child, boxed=boxed, proc=proc) if _state(pid, proc) == b"T")
+    return tuple(pid for pid in processes(child, boxed=boxed, proc=proc) if _state(pid, proc) == _STOPPED)
+
+
+def halted(child: int, *, boxed: bool, proc: Path = _PROC) -> bool:
+    """Whether one of them is stopped, or held by a debugger, as which no SIGCONT lets it go on."""
+    return any(_state(pid, proc) in {_STOPPED, _TRACED} for pid in processes(child, boxed=boxed, proc=proc))
 
 
 def processes(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.stopped import stopped
+from ipc.stopped import halted, stopped
 from waypost.host.reading.deployment_why import told
 from waypost.host.reading.explain import Situation, read
 from waypost.host.reading.run_why import why
@@ -50,6 +50,7 @@ def test_in_a_namespace_any_of_its_three_processes_may_be_the_stopped_one(
     process(tmp_path, 10, "T")
     process(tmp_path, 11, "T")
     assert stopped(7, boxed=True, proc=tmp_path) == which
+    assert halted(7, boxed=True, proc=tmp_path) == bool(which)
     assert stopped(7, boxed=False, proc=tmp_path) == which[:1] * (7 in which)
 
 
@@ -58,6 +59,7 @@ def test_no_other_state_is_taken_for_it(tmp_path: Path, state: str) -> None:
     """SIGCONT helps none of these; one under a debugger is its debugger's. Nor does one that is gone say anything."""
     process(tmp_path, 7, state)
     assert stopped(7, boxed=True, proc=tmp_path) == ()
+    assert halted(7, boxed=True, proc=tmp_path) == (state == "t")  # it can't go on by itself, all the same
     assert stopped(8, boxed=True, proc=tmp_path) == ()
 
 
