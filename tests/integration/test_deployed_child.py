@@ -1,11 +1,13 @@
 """What a child runs is the tree that it was started on: hashed first, run as it was hashed, whatever lies beside it."""
 
 import hashlib
+import io
 import marshal
 import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -70,6 +72,16 @@ def test_the_deployed_tree_is_run(folder: Path) -> None:
     open_up(folder)
     assert child(folder / TREE, folder.name) == ["helped", folder.name]
     assert is_whole(folder)
+
+
+def test_an_archive_in_the_tree_can_be_imported_from(tmp_path: Path) -> None:
+    """As anywhere else: Python's own import of such was never asked."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("helper.py", "print('packed')")
+    flow = b"import os, sys\nsys.path.append(os.path.dirname(__file__) + '/lib.zip')\n" + FLOW
+    folder = materialise(tmp_path / "code", {"flow.py": flow, "lib.zip": packed.getvalue()})
+    assert child(folder / TREE, folder.name) == ["packed", folder.name]
 
 
 CHANGES: Mapping[str, tuple[str, bytes | None]] = {

@@ -19,7 +19,7 @@ from waypost.model.code import tree_hash
 from waypost.tree_on_disk import read
 
 # By pathlib all of this would be shorter, and the start of a child 6 ms longer.
-# ruff: noqa: PTH118, PTH120, PTH123
+# ruff: noqa: PTH112, PTH118, PTH120, PTH123
 
 NONE = "0" * 64
 """What stands for the hash of a folder that is no tree of code."""
@@ -60,8 +60,8 @@ def run_exactly(tree: str, sources: Sources, compiled: Compiled) -> None:
     exactly: Any = partial(_Exactly, sources, compiled)  # called as the class is; the stub wants a class
 
     def finder(path: str) -> FileFinder:
-        if not os.path.join(path, "").startswith(inside):
-            raise ImportError(path)  # somebody else's
+        if not os.path.join(path, "").startswith(inside) or not os.path.isdir(path):
+            raise ImportError(path)  # somebody else's, or an archive
         return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (exactly, [".py"]))
 
     sys.path_hooks.insert(0, finder)
