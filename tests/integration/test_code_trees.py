@@ -3,12 +3,14 @@
 import os
 import subprocess
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
 from waypost.host.code.errors import HidesOurs, LeavesTree, LooksSecret, NoEntry, NotAFile, NothingListed, TooBig
 from waypost.host.code.file import FileTree
 from waypost.host.code.folder import FolderTree
+from waypost.host.code.source import Source
 from waypost.host.errors import BadWorkflow
 from waypost.model.code import FILE, FILES, TOTAL
 
@@ -137,6 +139,26 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotAFile, match="pipe is no regular file"):
         of_file(tmp_path)
+
+
+def test_what_goes_away_while_it_is_looked_at_is_said_or_left_out(tmp_path: Path) -> None:
+    """Whoever edits meanwhile, or changes the branch, met a traceback of ours."""
+    write(tmp_path, old__inner__m="", new__inner__m="")
+    (tmp_path / "link").symlink_to("old")
+    source = Source("orders.py", tmp_path)
+    assert source.is_folder("link/inner")
+    rmtree(tmp_path / "old")
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("new")
+    assert not source.is_folder("link/inner")
+    (tmp_path / "link/up").symlink_to("..")
+    assert "link/up" in source.below("link")
+    with pytest.raises(NotAFile, match=r"old/inner/m\.py went away while it was being read"):
+        source.read({"old/inner/m.py": 0})
+    with pytest.raises(NotAFile, match="old went away while it was being read"):
+        list(source.below("old"))
+    with pytest.raises(NotAFile, match="can't be read: File name too long"):
+        source.is_folder("x" * 300)
 
 
 @pytest.mark.parametrize("name", [".env.local", "server.key", "CERT.PEM", "id_rsa"])

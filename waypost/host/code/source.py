@@ -18,6 +18,7 @@ from waypost.model.code import FILE, too_big
 
 LOOKED_AT = 50_000
 """Names in a folder, after which it is no longer looked through: it is far too big."""
+_AGAIN = "deploy again, once nobody writes there"
 _UNREAD = "let the user that deploys read it, or take it out of the folder"
 
 
@@ -53,8 +54,13 @@ class Source:
         return found.st_size
 
     def is_folder(self, path: str) -> bool:
-        """Whether a folder of the tree is there; one that a symbolic link leads to counts. Raises LeavesTree."""
-        return (self.root / path).is_dir() and self._within(path).is_dir()
+        """Whether a folder of the tree is there; one that a link leads to counts. Raises LeavesTree, NotAFile."""
+        try:
+            return (self.root / path).is_dir() and self._within(path).is_dir()
+        except FileNotFoundError:  # gone since it was looked at
+            return False
+        except OSError as failure:
+            raise NotAFile(self.shown, path, f"can't be read: {failure.strerror}", hint=_UNREAD) from None
 
     def real(self, path: str) -> str:
         """The name in the tree of what a name leads to, links followed: mostly the same. Raises LeavesTree."""
@@ -72,6 +78,8 @@ class Source:
             folder = todo.pop()
             try:
                 names = sorted(each.name for each in (self.root / folder).iterdir())
+            except FileNotFoundError:
+                raise NotAFile(self.shown, folder or ".", "went away while it was being read", hint=_AGAIN) from None
             except OSError as failure:
                 raise NotAFile(self.shown, folder or ".", f"can't be read: {failure.strerror}", hint=_UNREAD) from None
             for name in names:
@@ -105,6 +113,8 @@ class Source:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     raise NotAFile(self.shown, path, "is no regular file")
                 return file.read(FILE + 1)
+        except FileNotFoundError:
+            raise NotAFile(self.shown, path, "went away while it was being read", hint=_AGAIN) from None
         except OSError as failure:
             raise NotAFile(self.shown, path, f"can't be read: {failure.strerror}", hint=_UNREAD) from None
 
@@ -127,9 +137,8 @@ class Source:
         return real
 
     def _refuse_loop(self, path: str) -> None:
-        if (self.root / path).is_symlink():
-            real = self._within(path)
-            if (self._real("") / path).is_relative_to(real):
+        with suppress(FileNotFoundError):  # gone since it was looked at
+            if (self.root / path).is_symlink() and (self._real("") / path).is_relative_to(self._within(path)):
                 raise LeavesTree(self.shown, path, "a folder that it lies in")
 
     def _real(self, folder: str) -> Path:
