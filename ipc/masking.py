@@ -1,9 +1,9 @@
-"""Delivered values out of texts that leave: error texts, progress, what a child prints.
+"""Delivered values out of what leaves: results, mails, error texts, progress, what a child prints.
 
 Best effort against accidents, never against malice: a value is found as it is and as it is written inside a JSON text,
-a repr or a URL, or with its lines made one or indented, whole; not in base64, reversed or in pieces. Of a text that was
-cut short, the piece of a value at which it was cut is one, too. A value of fewer than ``LEAST`` bytes isn't looked for:
-that would be found everywhere.
+a repr or a URL, or with its lines made one or indented (``ipc.folding``), whole; not in base64, reversed or in pieces.
+Of a text that was cut short, the piece of a value at which it was cut is one, too. A value of fewer than ``LEAST``
+bytes isn't looked for: that would be found everywhere.
 
 Pure, but for `Stream`, which keeps the end of what came.
 """
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from ipc.folding import SPREAD, Folded, flat, overlap
+
 LEFT_OUT = "[…]"
 """Stands where a text was cut short."""
 LEAST = 8
@@ -21,20 +23,23 @@ PIECE = 12
 """Bytes of the shortest piece of one that is looked for at the ends of a text: what many begin with is no secret."""
 KEPT = 64
 """Values that stay hidden after they were replaced: what they opened may still be open."""
-_FOLD = rb"[\s|]+"
-"""Between two words of a value, however it is shown: a group of errors has a rule before each line."""
 
 
 class Mask:
     """The values of some handles, to be found and hidden. It never changes: ``learned`` gives another one."""
 
-    __slots__ = ("_forms", "_known", "_names")
+    __slots__ = ("_flat", "_forms", "_known", "_names")
 
     def __init__(self, known: Iterable[tuple[str, bytes]] = ()) -> None:
         self._known = tuple(dict.fromkeys((name, value) for name, value in known if len(value) >= LEAST))
         self._names = {form: name for name, value in self._known for form in _forms(value)}
         # The longest first: one value may be the beginning of another one.
         self._forms = tuple(sorted(self._names, key=len, reverse=True))
+        self._flat = {
+            form: name
+            for name, value in sorted(self._known, key=lambda each: len(each[1]), reverse=True)
+            if b" " in (form := flat(value)) and len(form) >= LEAST
+        }
 
     def __repr__(self) -> str:
         return f"Mask({len(self._known)} values)"
@@ -48,21 +53,25 @@ class Mask:
     def found(self, data: bytes) -> str:
         """The handle of a value that occurs in the data; empty where none does."""
         # One search for each is six times as fast as a pattern of all: a result may have 64 MiB.
-        return next((self._names[form] for form in self._forms if form in data), "")
+        name = next((self._names[form] for form in self._forms if form in data), "")
+        return name or next((name for _, _, name in self._folds(data)), "")
 
     def hidden(self, data: bytes) -> bytes:
         """The data, with the handle's name in the place of each value."""
         pattern = self._pattern(data)
-        if pattern is None:
-            return data
-        return pattern.sub(lambda match: f"[secret {self._names[match[0]]}]".encode(), data)
+        if pattern is not None:
+            data = pattern.sub(lambda match: f"[secret {self._names[match[0]]}]".encode(), data)
+        parts, shown = [], 0
+        for start, end, name in self._folds(data):
+            parts += [data[shown:start], f"[secret {name}]".encode()]
+            shown = end
+        return b"".join((*parts, data[shown:]))
 
     def hidden_text(self, text: str) -> str:
         """The same of a text, which may have been cut at either end, with ``LEFT_OUT`` there or without."""
         if not self._forms:
             return text
-        whole = self._unfolded(self.hidden(text.encode("utf-8", "surrogatepass")))
-        hidden = whole.decode("utf-8", "surrogatepass")
+        hidden = self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         before = LEFT_OUT if hidden.startswith(LEFT_OUT) else ""
         behind = LEFT_OUT if hidden[len(before) :].endswith(LEFT_OUT) else ""
         raw = hidden[len(before) : len(hidden) - len(behind)].encode("utf-8", "surrogatepass")
@@ -76,23 +85,27 @@ class Mask:
 
     def settled(self, data: bytes) -> int:
         """How many bytes from the beginning can be judged by now: what follows may still become a value."""
-        cut = len(data) - max((_overlap(data, form) for form in self._forms), default=0)
+        cut = len(data) - self._longest(data, 1)[0]
         pattern = self._pattern(data)
-        if pattern is None:
-            return cut
-        return next((m.start() for m in pattern.finditer(data) if m.start() < cut < m.end()), cut)
+        spans = [] if pattern is None else [match.span() for match in pattern.finditer(data)]
+        spans += [(start, end) for start, end, _ in self._folds(data)]
+        while crossing := [start for start, end in spans if start < cut < end]:
+            cut = min(crossing)
+        return cut
 
-    def _unfolded(self, data: bytes) -> bytes:
-        """Values of several words hidden, however their lines are indented: so are those of a group of errors."""
-        for name, value in self._known:
-            words = value.split()
-            if len(words) > 1 and words[0] in data:
-                data = re.sub(_FOLD.join(map(re.escape, words)), f"[secret {name}]".encode(), data)
-        return data
+    def _folds(self, data: bytes) -> list[tuple[int, int, str]]:
+        """From where to where values of several words stand in it whose lines are one or indented, and whose."""
+        present = [form for form in self._flat if form[: form.index(b" ")] in data]
+        found = Folded(data).found(present) if present else []
+        return [(start, end, self._flat[form]) for start, end, form in found]
 
     def _longest(self, data: bytes, way: int) -> tuple[int, str]:
         """The longest piece of a value at the end of the data, and whose it is; by ``way`` -1 at its beginning."""
-        found = ((_overlap(data[::way], form[::way]), self._names[form]) for form in self._forms)
+        found = [(overlap(data[::way], form[::way]), self._names[form]) for form in self._forms]
+        if self._flat:
+            near = SPREAD * max(map(len, self._flat))
+            folded = Folded(data[-near:] if way > 0 else data[:near])
+            found += [(folded.piece(form, way), name) for form, name in self._flat.items()]
         return max(found, default=(0, ""))
 
     def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:
@@ -122,7 +135,7 @@ class Stream:
 
 
 def _forms(value: bytes) -> tuple[bytes, ...]:
-    """As it is, as JSON writes it (with other letters as they are, or not), as a repr does, and as a URL does."""
+    """As it is, as JSON writes it (with other letters as they are, or not), as a repr or a URL does; also twice."""
     import json  # a child that was trusted with nothing has no use for either, and 4 ms
     import urllib.parse
 
@@ -141,14 +154,6 @@ def _forms(value: bytes) -> tuple[bytes, ...]:
         urllib.parse.quote_plus(text).encode(),
         urllib.parse.quote(text, safe="").encode(),
     )
-    return tuple(dict.fromkeys((value, *(form for form in written if len(form) >= LEAST))))
-
-
-def _overlap(data: bytes, form: bytes) -> int:
-    """The longest end of the data that is a beginning of the form, but not all of it."""
-    start = max(0, len(data) - len(form) + 1)
-    while (at := data.find(form[:1], start)) >= 0:
-        if form.startswith(data[at:]):
-            return len(data) - at
-        start = at + 1
-    return 0
+    # A result that is the text of a JSON document, or has a repr in it, is written as JSON once more.
+    twice = (json.dumps(form.decode())[1:-1].encode() for form in written)
+    return tuple(dict.fromkeys((value, *(form for form in (*written, *twice) if len(form) >= LEAST))))

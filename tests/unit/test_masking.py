@@ -1,6 +1,8 @@
 """Values that were delivered, found and hidden in what leaves."""
 
 import json
+import pprint
+import textwrap
 import traceback
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.folding import SPREAD
 from ipc.masking import KEPT, LEAST, NOTHING, Stream
 
 TOKEN = b'gh"p_A1\nb2/c3'
@@ -54,6 +57,58 @@ def test_a_value_at_which_a_text_was_cut_is_hidden_as_far_as_it_is_there(left_ou
     assert mask.hidden_text(left_out) == left_out
 
 
+INDENTED = KEY.replace("\n", "\n  | ")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda text: textwrap.indent(text, "    "),
+        lambda text: textwrap.indent(text, "> "),
+        lambda text: "".join(traceback.format_exception(ExceptionGroup("g", [ValueError(text), ValueError(2)]))),
+        lambda text: pprint.pformat({"key": text, "more": text}, width=30),
+        lambda text: json.dumps(textwrap.indent(text, "    ")),
+        lambda text: json.dumps({"body": json.dumps({"key": text})}),
+        lambda text: json.dumps(str({"key": text})),
+    ],
+    ids=["indented", "quoted", "group", "pretty", "indented in json", "json in json", "repr in json"],
+)
+def test_a_value_of_several_lines_is_found_however_it_is_written(written: Callable[[str], str]) -> None:
+    """Each way out asks the same: a log got the lines of a key that an error of a group had, progress didn't."""
+    mask = NOTHING.learned({"pem": KEY.encode(), "short": b"a\n\n\n\n\n\nb"})
+    said = f"a b, {written(KEY)}."
+    shown = mask.hidden(said.encode()).decode()
+    assert mask.found(said.encode()) == "pem"
+    assert not any(line in shown for line in KEY.split("\n") if line)
+    assert "[secret pem]" in shown
+    assert "a b, " in shown, "of few bytes, made flat: not looked for"
+
+
+def test_an_indented_value_at_which_a_text_was_cut_is_hidden_as_far_as_it_is_there() -> None:
+    """The end of a long traceback is kept, and a group of errors may have a key where it is cut."""
+    mask = NOTHING.learned({"pem": KEY.encode()})
+    assert mask.hidden_text(f"[…]{INDENTED[-70:]} is wrong") == "[…][secret pem] is wrong"
+    assert mask.hidden_text(f"with {INDENTED[:60]}[…]") == "with [secret pem][…]"
+    assert mask.hidden_text("[…]a text[…]") == "[…]a text[…]"
+
+
+@given(st.integers(0, len(INDENTED)), st.integers(0, len(INDENTED)))
+def test_a_stream_hides_an_indented_value_however_it_is_cut(one: int, other: int) -> None:
+    """As for a value that stands there as it is."""
+    mask, stream, whole = NOTHING.learned({"pem": KEY.encode()}), Stream(), f"a {INDENTED} b".encode()
+    first, second = sorted((one, other))
+    parts = filter(None, (whole[:first], whole[first:second], whole[second:]))
+    shown = b"".join(stream.feed(part, mask) for part in parts)
+    assert shown + stream.feed(b"", mask) == b"a [secret pem] b"
+
+
+def test_who_prints_blanks_for_ever_after_the_first_word_of_a_value_is_not_kept_for_ever() -> None:
+    """The host's memory is bounded, whatever a child prints."""
+    mask = NOTHING.learned({"pem": KEY.encode()})
+    said = b"-----BEGIN" + b" " * SPREAD * len(KEY)
+    assert mask.settled(said) == len(said)
+
+
 ODD = "p\u00e4ss'w\"ord/+\x1b &x"
 
 
@@ -67,6 +122,7 @@ def test_a_value_is_found_as_errors_write_it(written: Callable[[str], str]) -> N
     mask = NOTHING.learned({"odd": ODD.encode()})
     said = f"can't reach https://x.example/?key={written(ODD)}."
     assert mask.found(said.encode()) == "odd"
+    assert mask.found(json.dumps(said).encode()) == "odd", "a result is written once more"
     assert "ss" not in mask.hidden_text(said).removeprefix("can't reach https://x.example/?key=")
 
 
