@@ -110,10 +110,10 @@ class Reader:
             head=view.head,
         )
 
-    def runs(self, limit: int = 1000) -> tuple[RunLine, ...]:
-        """Runs, newest first, those among them whose first mail is still queued."""
+    def runs(self, limit: int = 1000, before: RunId | None = None) -> tuple[RunLine, ...]:
+        """Runs, newest first, those among them whose first mail is still queued; only those older than ``before``."""
         queued = {line.entry.run: line.entry for line in self.queue() if line.entry.starts and line.place != "hold"}
-        return list_runs(self._view, queued, self._subject, self._told, limit=limit)
+        return list_runs(self._view, queued, self._subject, self._told, limit=limit, before=before)
 
     def run(self, run: RunId) -> Known:
         """A run's state and its newest seq. Raises NoSuchRun."""

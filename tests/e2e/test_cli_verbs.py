@@ -95,6 +95,11 @@ def test_every_verb_with_and_without_a_host_also_one_that_was_killed(file: Path)
 def not_accepted(data: Path) -> None:
     """No mail, an empty one, an address that nobody has: with and without a host in the same words; none is kept."""
     runs = verb("runs", "--json", data=data).out
+    assert verb("runs", "asking", "--state", "live", "--json", data=data).out == runs
+    assert json.loads(verb("runs", "--state", "failed", "--state", "completed", "--json", data=data).out)["runs"] == []
+    for words, status, says in ((("--state", "lost"), 64, "'lost'"), (("asknig",), 64, "asking")):
+        refused = verb("runs", *words, data=data)
+        assert (refused.status, says in refused.err) == (status, True), refused
     for raw, says in UNACCEPTABLE.items():
         refused = verb("send", "asking@example.com", data=data, stdin=raw)
         assert (refused.status, says in refused.err, ".eml" in refused.err) == (65, True, True), refused

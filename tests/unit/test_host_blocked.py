@@ -9,14 +9,14 @@ from actors.credentials import Barred
 from actors.logic.supervisor_words import describe
 from substrate.messages import RunLine
 from waypost.host.answers.records import ChildExit
-from waypost.host.reading import source
+from waypost.host.reading import runs
 from waypost.host.reading.deployment_why import NO_HOST, all_told, blocks, sentence_of, told, urgency
 from waypost.host.reading.explain import Situation, read
 from waypost.host.reading.run_why import why
 from waypost.host.reading.status import exit_of
 from waypost.host.root.redeploying import described
 from waypost.host.root.why import leaving
-from waypost.model.ids import Deployment, Generation, run_id
+from waypost.model.ids import Deployment, Generation, RunId, run_id
 from waypost.model.waiting import Waiting
 from waypost.testing.sayings import check
 from waypost.testing.supervision import (
@@ -161,7 +161,7 @@ class Listed:
         """One that is crash-looping."""
         return (situation(CRASH_LOOPING),)
 
-    def runs(self, _deployment: str, _limit: int) -> tuple[RunLine, ...]:
+    def runs(self, _deployment: str, _limit: int, _before: RunId | None = None) -> tuple[RunLine, ...]:
         """A live one and one that has ended."""
         waiting = (Waiting("step", None, "step pay", None),)
         return (
@@ -172,7 +172,7 @@ class Listed:
 
 def test_lists_say_it_of_live_runs_only() -> None:
     """What has ended needs nobody."""
-    rows = source.runs(Listed()).runs  # type: ignore[arg-type]  # it is asked for no more than this
+    rows = runs.listed(Listed()).runs  # type: ignore[arg-type]  # it is asked for no more than this
     assert [row.waiting for row in rows] == ["operator: its deployment is crash-looping; step: step pay", ""]
     assert {row.deployment for row in rows} == {Deployment("orders")}
 

@@ -40,9 +40,9 @@ class Desks:
         """Each of them."""
         return tuple(Situation(name=name, address=ADDRESS, hosted=False) for name in self.desks)
 
-    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+    def runs(self, deployment: str, limit: int, before: RunId | None = None) -> tuple[RunLine, ...]:
         """Its runs."""
-        return answer(self.desks[deployment].index, ReadRuns(limit=limit))
+        return answer(self.desks[deployment].index, ReadRuns(limit=limit, before=before))
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run."""

@@ -6,7 +6,7 @@ from substrate.indexing import kept
 from substrate.messages import BeginGeneration, Kept, LogPage, Pause, ReadHold, ReadLog, ReadRuns, Refused, RunLine
 from substrate.questions import read_log, read_runs
 from waypost.cli.explaining import run_words
-from waypost.host.reading import reasons, source
+from waypost.host.reading import reasons, runs
 from waypost.host.reading.explain import Situation
 from waypost.model import events as ev
 from waypost.model.ids import RunId
@@ -29,7 +29,7 @@ class OfAFamily:
         """One deployment, at work."""
         return (HERE,)
 
-    def runs(self, _deployment: str, limit: int) -> tuple[RunLine, ...]:
+    def runs(self, _deployment: str, limit: int, _before: RunId | None = None) -> tuple[RunLine, ...]:
         """As a host answers."""
         return read_runs(self.index, ReadRuns(limit=limit))
 
@@ -93,7 +93,7 @@ def test_a_list_says_whose_child_each_run_is() -> None:
     family = Family()
     run = family.root()
     child = family.child(run, call(1))
-    rows = source.runs(OfAFamily(family)).runs  # type: ignore[arg-type]  # it is asked for no more than this
+    rows = runs.listed(OfAFamily(family)).runs  # type: ignore[arg-type]  # it is asked for no more than this
     assert [(row.run, row.parent) for row in rows] in ([(child, run), (run, "")], [(run, ""), (child, run)])
     assert {row.run: row.subject for row in rows}[child] == f"Child pay of {run}"
 
@@ -109,7 +109,7 @@ def test_a_run_without_children_asks_for_no_list(*, ended: bool) -> None:
         family.desk.append(run, ev.SignalAwaited(call=call(1), park="input", seen=1))
 
     class Deaf(OfAFamily):
-        def runs(self, _deployment: str, limit: int) -> tuple[RunLine, ...]:
+        def runs(self, _deployment: str, limit: int, _before: RunId | None = None) -> tuple[RunLine, ...]:
             raise AssertionError(limit)
 
     answer = reasons.of_run(Deaf(family), run)  # type: ignore[arg-type]  # it is asked for no more than this

@@ -16,11 +16,20 @@ Which = Annotated[str | None, typer.Argument(metavar="[DEPLOYMENT]", help="A dep
 
 
 @app.command()
-def runs(data: Data = None, json: Json = False) -> int:
+def runs(
+    deployment: Which = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only those: live, or parked, failed, …; may be repeated."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most so many.")] = 1000,
+    data: Data = None,
+    json: Json = False,
+) -> int:
     """List runs, newest first, with what each waits on."""
     from waypost.cli import reading
 
-    return reading.runs(data, as_json=json)
+    return reading.runs(data, deployment, state or (), limit, as_json=json)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """The verbs that only read: they ask the host, and where none runs they read the repositories themselves."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=Answer)
 
 
-def runs(data: str | None, *, as_json: bool) -> Exit:
+def runs(data: str | None, deployment: str | None, states: Sequence[str], limit: int, *, as_json: bool) -> Exit:
     """``waypost runs``."""
     where = existing(data)
-    answer = either(where, lambda client: client.get(Runs, "runs"), _offline_runs)
+    asked = {**({"deployment": deployment} if deployment else {}), **({"state": ",".join(states)} if states else {})}
+    answer = either(
+        where,
+        lambda client: client.get(Runs, "runs", limit=limit, **asked),
+        lambda data: _offline_runs(data, deployment, states, limit),
+    )
     if as_json or not sys.stdout.isatty():
         rows = [words.HEADINGS, *map(words.row, answer.runs)]
         give(answer, words.columns(rows), as_json=as_json)
@@ -111,10 +116,10 @@ def give(answer: Answer, text: Iterable[str], *, as_json: bool) -> None:
 # --- without a host: the storage is imported only here ---------------------------------------------------------------
 
 
-def _offline_runs(data: DataDir) -> Runs:
-    from waypost.host.reading import offline, source
+def _offline_runs(data: DataDir, deployment: str | None, states: Sequence[str], limit: int) -> Runs:
+    from waypost.host.reading import offline, runs
 
-    return source.runs(offline.Offline(data))
+    return runs.listed(offline.Offline(data), limit, deployment=deployment, states=states)
 
 
 def _offline_show(data: DataDir, run: str) -> RunShown:

@@ -26,7 +26,7 @@ from waypost.host.api.audience import Audience
 from waypost.host.api.bodies import Bodies
 from waypost.host.api.doors import SMALL, Door, Given, as_json, asks, decoded, in_thread, named, number, route, user
 from waypost.host.errors import BadPayload, HostError, RefusedByRule, TooLarge, Usage
-from waypost.host.reading import queued, reasons, source
+from waypost.host.reading import queued, reasons, runs, source
 from waypost.host.reading.live import Live
 from waypost.host.watching.sink import Connection
 from waypost.model.errors import Invalid, WaypostError
@@ -182,9 +182,11 @@ class Api:
         return await anyio.to_thread.run_sync(waits, limiter=self._lookers)
 
     async def runs(self, request: Request) -> Answer:
-        """All runs, newest first; ``?limit=``."""
-        limit = min(number(request, "limit", source.LIST), source.LIST)
-        return await in_thread(source.runs, self._live.everything(), limit)
+        """Runs, newest first; ``?limit=``, ``?deployment=``, ``?state=``, the last with commas between several."""
+        limit, query = min(number(request, "limit", source.LIST), source.LIST), request.query_params
+        states = query["state"].split(",") if "state" in query else ()
+        everything, deployment = self._live.everything(), query.get("deployment")
+        return await in_thread(functools.partial(runs.listed, everything, limit, deployment=deployment, states=states))
 
     async def events(self, request: Request) -> Answer:
         """A page of one run's stored events; ``?after=`` a seq."""

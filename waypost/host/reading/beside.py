@@ -42,9 +42,9 @@ class Beside:
         )
         return (*self._by_name.values(), *resting)
 
-    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+    def runs(self, deployment: str, limit: int, before: RunId | None = None) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
-        return self._ask(deployment, lambda source: source.runs(deployment, limit))
+        return self._ask(deployment, lambda source: source.runs(deployment, limit, before))
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq."""

@@ -121,12 +121,12 @@ class Live:
         """How a deployment is; if that still has this mark, once it has changed, or after a while."""
         return self._hosted.follow(name, mark)
 
-    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+    def runs(self, deployment: str, limit: int, before: RunId | None = None) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
         found: list[RunLine] = []
         while len(found) < limit:
             # A portion at a time: what else the deployment has to write doesn't wait for the whole list.
-            before = found[-1].run if found else None
+            before = found[-1].run if found else before
             question = ReadRuns(limit=min(_PORTION, limit - len(found)), before=before)
             portion: tuple[RunLine, ...] = self._hosted.forward(deployment, question)
             found += portion

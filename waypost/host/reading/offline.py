@@ -38,9 +38,9 @@ class Offline:
         names = {*self._data.deployments(), *self._data.noted()}
         return tuple(self._situation(name) for name in sorted(names) if name not in self._without)
 
-    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
+    def runs(self, deployment: str, limit: int, before: RunId | None = None) -> tuple[RunLine, ...]:
         """Runs of a deployment, newest first."""
-        return self._reader(deployment).runs(limit)
+        return self._reader(deployment).runs(limit, before)
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
         """Events of a run after a seq."""

@@ -3,7 +3,6 @@
 Both ways give the same records, so that a verb says the same with and without a host.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
@@ -16,16 +15,12 @@ from waypost.host.answers.records import (
     ApprovalShown,
     EventsPage,
     OpenApprovals,
-    RunRow,
-    Runs,
     RunShown,
     Unread,
 )
 from waypost.host.errors import AmbiguousRun, NoSuchRun
 from waypost.host.reading import explain, run_why
-from waypost.host.reading.deployment_why import blocks
 from waypost.host.reading.explain import Situation
-from waypost.host.reading.narrate import printable
 from waypost.model.errors import Invalid, WaypostError
 from waypost.model.ids import RunId, parse_run_id
 from waypost.model.times import stamp
@@ -45,8 +40,8 @@ class Source(Protocol):
         """Every deployment."""
         ...
 
-    def runs(self, deployment: str, limit: int) -> tuple[RunLine, ...]:
-        """Runs of a deployment, newest first, queued ones among them."""
+    def runs(self, deployment: str, limit: int, before: RunId | None = None) -> tuple[RunLine, ...]:
+        """Runs of a deployment, newest first, queued ones among them; with ``before`` only those older than that."""
         ...
 
     def page(self, deployment: str, run: RunId, after: int) -> LogPage | None:
@@ -85,15 +80,6 @@ def readable(source: Source, ask: Callable[[str], T]) -> tuple[dict[str, T], tup
     if failures and not found:
         raise next(iter(failures.values()))
     return found, tuple(Unread(deployment=name, why=failure.message) for name, failure in failures.items())
-
-
-def runs(source: Source, limit: int = LIST) -> Runs:
-    """The answer of ``waypost runs``: newest first."""
-    found, unread = readable(source, lambda name: source.runs(name, limit + 1))
-    stopped = {each.name: _stopped(each) for each in source.situations()}
-    rows = [_row(name, line, stopped.get(name, "")) for name, lines in found.items() for line in lines]
-    rows.sort(key=lambda row: row.started, reverse=True)
-    return Runs(runs=tuple(rows[:limit]), more=len(rows) > limit, unread=unread)
 
 
 def approvals(source: Source) -> OpenApprovals:
@@ -192,28 +178,3 @@ def _as_id(text: str) -> RunId | None:
         return parse_run_id(text)
     except Invalid:
         return None
-
-
-def _stopped(situation: Situation) -> str:
-    """What each live run of a deployment waits on before all else; empty where it can go on, or nobody runs it."""
-    if situation.stopped:
-        return "operator: its process has been stopped"
-    shown = situation.code or situation.state
-    return f"operator: its deployment is {shown}" if shown and blocks(situation) else ""
-
-
-def _row(deployment: str, line: RunLine, stopped: str) -> RunRow:
-    first = [stopped] if stopped and line.waiting else []
-    own = [f"{wait.kind}: {printable(wait.detail, _BRIEF)}" for wait in itertools.islice(line.waiting, _WAITS)]
-    more = " …" if len(line.waiting) > _WAITS else ""
-    return RunRow(
-        run=line.run,
-        deployment=deployment,
-        state=line.state,
-        started=line.started,
-        changed=line.changed,
-        seq=line.seq,
-        subject=printable(line.subject, _BRIEF),
-        waiting="; ".join((*first, *own)) + more,
-        parent=line.parent,
-    )
