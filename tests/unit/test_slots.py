@@ -26,6 +26,7 @@ from waypost.model.limits import DEFAULT, Limits
 LIMITS = Limits(threads=HOST + 2 * ONE)
 A, B, C, D = (Deployment(name) for name in "abcd")
 ALL = frozenset({A, B, C, D})
+NOBODY = frozenset[Deployment]()
 
 
 def waiting(*names: Deployment, slots: Slots | None = None) -> Slots:
@@ -79,7 +80,7 @@ def test_who_is_on_the_way_in_for_ever_keeps_nobody_out() -> None:
     slots, _ = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=())
     for look in range(VAIN):
         assert Enter(C) not in moves(slots, LIMITS, uncounted=(), may_leave=())[1], look
-        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=True)
+        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}))
     assert moves(slots, LIMITS, uncounted=(), may_leave=())[1] == (Enter(C),)
 
 
@@ -87,13 +88,42 @@ def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:
     """All are at work, and may be for hours: the bound isn't worth that."""
     slots, _ = moves(waiting(A, B, C, D), LIMITS, uncounted=(), may_leave=ALL)
     slots = replace(slots, patience=Patience(7, slots.entered))
-    assert impatient(slots, 6, moving=False) == slots
-    assert impatient(slots, 7, moving=True).extra == 0, "somebody makes room: it is the machine that is busy"
-    slots, made = moves(impatient(slots, 7, moving=False), LIMITS, uncounted=(), may_leave=ALL)
+    assert impatient(slots, 6, moving=NOBODY) == slots
+    assert impatient(slots, 7, moving=frozenset({A})).extra == 0, "somebody makes room: it is the machine that is busy"
+    slots, made = moves(impatient(slots, 7, moving=NOBODY), LIMITS, uncounted=(), may_leave=ALL)
     assert Enter(C) in made
     assert slots.waiting == (D,)
     moving = replace(slots, patience=Patience(8, slots.entered - 1))
-    assert Enter(D) not in moves(impatient(moving, 8, moving=False), LIMITS, uncounted=(), may_leave=ALL)[1]
+    assert Enter(D) not in moves(impatient(moving, 8, moving=NOBODY), LIMITS, uncounted=(), may_leave=ALL)[1]
+
+
+def test_who_was_let_in_over_the_bound_makes_the_next_wait_no_longer() -> None:
+    """One pause for each: the fifth of those who came in that way was kept out for five of them, and so on."""
+    slots, _ = moves(waiting(A, B), LIMITS, uncounted=(), may_leave=ALL)
+    for name in (C, D):
+        slots, _ = moves(wants(slots, name), LIMITS, uncounted=(), may_leave=ALL)
+        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=NOBODY)
+        slots, made = moves(slots, LIMITS, uncounted=(), may_leave=ALL)
+        assert Enter(name) in made
+    for over, name in ((1, A), (0, B)):
+        slots, _ = moves(left(slots, name), LIMITS, uncounted=(), may_leave=ALL)
+        assert slots.extra == over, "it holds again as they leave"
+
+
+def test_who_can_not_give_way_is_asked_beside_others_and_not_in_their_place() -> None:
+    """One whose code doesn't load, or that works for hours: whoever came had to wait for it, and nobody else was asked.
+
+    One that is on its way out will make room.
+    """
+    slots, made = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=ALL)
+    assert Press(A) in made
+    out = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}))
+    assert moves(out, LIMITS, uncounted=(), may_leave=ALL)[1] == ()
+    slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=NOBODY)
+    slots, _ = moves(slots, LIMITS, uncounted=(), may_leave=ALL)
+    slots, made = moves(wants(slots, D), LIMITS, uncounted=(), may_leave=ALL)
+    assert made == (Press(B),)
+    assert moves(left(slots, B), LIMITS, uncounted=(), may_leave=ALL)[1] == (Enter(D),)
 
 
 def test_who_is_awake_already_is_not_woken_twice() -> None:
@@ -114,7 +144,7 @@ def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[
         came.extend(each.name for each in made if isinstance(each, Enter))
         assert all(each.name in following.awake for each in made if isinstance(each, Press))
         assert len(following.awake) <= 2 + impatience
-        assert following.pressed <= {*following.awake}
+        assert following.late <= following.pressed <= {*following.awake}
         assert bool(following.waiting) <= (len(following.awake) >= 2)
         return following
 
@@ -127,7 +157,7 @@ def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[
             slots = settle(left(slots, name))
         elif what == "pause" and slots.waiting:
             impatience += 1
-            slots = settle(impatient(replace(slots, patience=Patience(1, slots.entered)), 1, moving=False))
+            slots = settle(impatient(replace(slots, patience=Patience(1, slots.entered)), 1, moving=NOBODY))
         assert [*came, *slots.waiting] == woken
     while slots.waiting:
         assert slots.pressed, "somebody waits, and nobody was asked to give way"

@@ -188,7 +188,7 @@ def woken(state: st.Opening | st.Running, token: int, now: Now) -> Next[st.State
         if jump(dormancy.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
             row = tuple(sorted((min(at, now.wall), name) for at, name in row))
         return Next(replace(state, dormancy=replace(dormancy, deadlines=row, alarm=None)))
-    moving = any(_moves(state.members[name]) for name in dormancy.slots.awake)
+    moving = frozenset(name for name in dormancy.slots.awake if _moves(state.members[name]))
     after = replace(dormancy, slots=slots.impatient(dormancy.slots, token, moving=moving))
     return root_line.impatient(replace(state, dormancy=after), token)
 

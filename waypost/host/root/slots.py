@@ -1,10 +1,11 @@
 """The slots of those who may be awake: a host has so many threads, a deployment that is awake takes some, others wait.
 
 Whoever is woken waits behind those that were woken before. When there is no room, those that have been awake longest
-are asked to give way: they let go as soon as there is nothing for them to do. Where all of them are at work for a
-while, one more is let in: a bound that nobody could ever get past would be a standstill. Somebody who is on the way in
-or out makes room soon: on a machine that is busy with them, more at once would only be slower. Only where that takes as
-long as a process has to be ready, it is no busy machine, but some that hang. Pure.
+are asked to give way: they let go as soon as there is nothing for them to do, and others are asked beside one that
+doesn't within a while. Where all of them are at work for a while, one more is let in: a bound that nobody could ever
+get past would be a standstill. Somebody who is on the way in or out makes room soon: on a machine that is busy with
+them, more at once would only be slower. Only where that takes as long as a process has to be ready, it is no busy
+machine, but some that hang. Pure.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -40,10 +41,12 @@ class Slots:
     waiting: tuple[Deployment, ...] = ()
     pressed: frozenset[Deployment] = frozenset()
     """Those awake that were asked to give way."""
+    late: frozenset[Deployment] = frozenset()
+    """Those of them that haven't begun to within a pause: they are at work, and others are asked in their place."""
     entered: int = 0
     """How often somebody has come in."""
     extra: int = 0
-    """So many were let in over the bound, since somebody waits."""
+    """So many were let in over the bound, as far as there still are so many too many."""
     vain: int = 0
     """Pauses since somebody came in, in which others were on the way in or out."""
     patience: Patience | None = None
@@ -89,7 +92,7 @@ def left(slots: Slots, name: Deployment) -> Slots:
     """It is awake no more, and waits for nothing."""
     awake = {each: None for each in slots.awake if each != name}
     waiting = tuple(each for each in slots.waiting if each != name)
-    return replace(slots, awake=awake, waiting=waiting, pressed=slots.pressed - {name})
+    return replace(slots, awake=awake, waiting=waiting, pressed=slots.pressed - {name}, late=slots.late - {name})
 
 
 def moves(
@@ -107,16 +110,17 @@ def moves(
         slots = entered(slots, name)
         made.append(Enter(name))
     if not slots.waiting:
-        return replace(slots, extra=0, patience=None), tuple(made)
-    asked = _first(len(slots.waiting) - len(slots.pressed), slots, may_leave)
+        over = 0 if bound is None else max(0, _taken(slots, uncounted) - bound)
+        return replace(slots, extra=min(slots.extra, over), patience=None), tuple(made)
+    asked = _first(len(slots.waiting) - len(slots.pressed - slots.late), slots, may_leave)
     slots = replace(slots, pressed=slots.pressed | {*asked})
     return slots, (*made, *map(Press, asked))
 
 
-def impatient(slots: Slots, token: int, *, moving: bool) -> Slots:
+def impatient(slots: Slots, token: int, *, moving: frozenset[Deployment]) -> Slots:
     """The pause is over: if nobody came in meanwhile, one more may, whatever the bound says.
 
-    ``moving``: one of those awake is on the way in or out.
+    ``moving``: those awake that are on the way in or out.
     """
     pause = slots.patience
     if pause is None or pause.token != token:
@@ -124,6 +128,7 @@ def impatient(slots: Slots, token: int, *, moving: bool) -> Slots:
     slots = replace(slots, patience=None)
     if slots.entered != pause.entered:
         return slots
+    slots = replace(slots, late=slots.pressed - moving)
     if moving and slots.vain + 1 < VAIN:
         return replace(slots, vain=slots.vain + 1)
     return replace(slots, extra=slots.extra + 1, vain=0)
