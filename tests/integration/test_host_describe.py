@@ -17,6 +17,7 @@ from waypost.host.own import PACKAGES, check_own
 from waypost.model import zones
 from waypost.model.code import tree_hash
 from waypost.testing.background import Background
+from waypost.testing.patience import PATIENCE
 from waypost.testing.verbs import verb
 
 WORKFLOW = '''
@@ -35,6 +36,24 @@ async def go(mail: Mail) -> str:
     return mail.subject
 '''
 GOOD = WORKFLOW.format(name="plain")
+STARTS = """
+import subprocess
+from pathlib import Path
+Path({pid!r}).write_text(str(subprocess.Popen(["sleep", "300"], env={{}}).pid))
+"""
+
+
+def check_ended(pid: Path) -> None:
+    """Whether the process with the number in this file has ended, or soon does."""
+    try:
+        died = os.pidfd_open(int(pid.read_text()))
+    except ProcessLookupError:
+        return
+    with os.fdopen(died) as ended:
+        over = select.select([ended], [], [], PATIENCE)[0]
+    if not over:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert over, "it lives on"
 
 
 def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:
@@ -106,6 +125,14 @@ def test_an_import_that_never_ends_is_ended_with_what_it_started(tmp_path: Path)
     assert time.monotonic() - began < 200  # it did not wait for the sleepers
 
 
+def test_what_an_import_has_started_ends_with_it(tmp_path: Path) -> None:
+    """Also what bears no mark any more, by its group; and nobody waits for it, though it has the pipes."""
+    file, pid = tmp_path / "plain.py", tmp_path / "pid"
+    file.write_text(STARTS.format(pid=str(pid)) + GOOD)
+    assert describe(file, timeout=PATIENCE, environment=os.environ).spec.name == "plain"
+    check_ended(pid)
+
+
 def test_an_import_that_prints_for_ever_fills_no_memory_of_the_hosts(tmp_path: Path) -> None:
     """Only the end of what it says is kept; the time it has is the same as anybody's."""
     file = tmp_path / "chatty.py"
@@ -138,11 +165,10 @@ def test_an_interrupted_description_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_a_description_dies_with_its_host(tmp_path: Path) -> None:
-    """A killed host leaves no import behind that goes on for ever."""
-    file = tmp_path / "slow.py"
-    pid = tmp_path / "pid"
+    """A killed host leaves no import behind that goes on for ever, nor what that has started."""
+    file, pid, started = tmp_path / "slow.py", tmp_path / "pid", tmp_path / "started"
     file.write_text(
-        "import os, signal, time\nfrom pathlib import Path\n"
+        STARTS.format(pid=str(started)) + "import os, signal, time\nfrom pathlib import Path\n"
         f"Path({str(pid)!r}).write_text(str(os.getpid()))\n"
         "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(300)\n"
     )
@@ -152,12 +178,8 @@ def test_a_description_dies_with_its_host(tmp_path: Path) -> None:
     )
     with Background(command=(sys.executable, "-c", code)) as host:
         assert host.wait() == -signal.SIGKILL
-    try:
-        died = os.pidfd_open(int(pid.read_text()))
-    except ProcessLookupError:
-        return
-    with os.fdopen(died) as ended:
-        assert select.select([ended], [], [], 30)[0], "it lives on"
+    check_ended(pid)
+    check_ended(started)
 
 
 def test_a_files_name_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -30,6 +31,7 @@ from waypost.host.code.staging import staged
 from waypost.host.code.untimely import deployed_already, refuse_untimely
 from waypost.host.described import Described
 from waypost.host.errors import BadWorkflow, Taken
+from waypost.host.processes.guardian import Guardian
 from waypost.host.processes.guest import guest
 from waypost.host.processes.isolation import NONE, Isolation
 from waypost.model import declaration
@@ -239,21 +241,26 @@ def _within(
 
 def _answer(arguments: Sequence[str], timeout: float, environment: Mapping[str, str], given: int) -> tuple[bytes, str]:
     command = (sys.executable, "-P", "-X", "utf8", "-m", "waypost.child", "--parent", str(os.getpid()), *arguments)
-    with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's
-        command,
-        stdin=given,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    ) as child:
-        try:
-            out, complaints = _collected(child, timeout)
-        finally:
-            if child.returncode is None:
-                # Too slow, or Ctrl-C, which doesn't reach its session. With it goes what it has started meanwhile; it
-                # isn't reaped yet, so the number is its own.
-                os.killpg(child.pid, signal.SIGKILL)
+    guardian = Guardian()  # of this look alone, as there may be no host yet: should this process be killed meanwhile
+    try:
+        with subprocess.Popen(  # noqa: S603 - our own child; the file's name is an argument, never a shell's
+            command,
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        ) as child:
+            guardian.watch(child.pid)
+            try:
+                out, complaints = _collected(child, timeout)
+            finally:
+                # Too slow, or Ctrl-C, which doesn't reach its session; and if it has come to its end, what it has
+                # started may not have. It isn't reaped yet, so the number is its own.
+                _kill_group(child.pid)
+                guardian.close()
+    finally:
+        guardian.close()
     last = _telling(complaints.decode("utf-8", "replace"))
     return out, "\n    ".join([f"its import ended the interpreter ({_ended(child.returncode or 0)})", *last])
 
@@ -273,9 +280,13 @@ def _ended(code: int) -> str:
 
 
 def _collected(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
-    """What it writes until it ends, the last bytes of each stream. Raises TimeoutExpired; ends nothing itself."""
+    """What it writes until it ends, the last bytes of each stream. Raises TimeoutExpired; it isn't reaped by this.
+
+    What is left of its group when it has ended is killed: that may have its streams, and go on with them.
+    """
     deadline = time.monotonic() + timeout
-    with selectors.DefaultSelector() as selector:
+    with os.fdopen(os.pidfd_open(child.pid), "rb", buffering=0) as end, selectors.DefaultSelector() as selector:
+        selector.register(end, selectors.EVENT_READ)
         streams = [(stream, bytearray()) for stream in (child.stdout, child.stderr) if stream is not None]
         for stream, said in streams:
             selector.register(stream, selectors.EVENT_READ, said)
@@ -284,11 +295,19 @@ def _collected(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, b
             if left <= 0:
                 raise subprocess.TimeoutExpired(child.args, timeout)
             for key, _ in selector.select(left):
-                if more := os.read(key.fd, _KEPT):
+                if key.fileobj is end:
+                    _kill_group(child.pid)
+                    selector.unregister(end)
+                elif more := os.read(key.fd, _KEPT):
                     key.data.extend(more)
                     del key.data[:-_KEPT]  # whoever prints for ever fills no memory but its own
                 else:
                     selector.unregister(key.fileobj)
-        child.wait(max(0.0, deadline - time.monotonic()))
     out, complaints = (bytes(said) for _, said in streams)
     return out, complaints
+
+
+def _kill_group(leader: int) -> None:
+    """While its leader isn't reaped."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
