@@ -42,6 +42,9 @@ def latch(view: View, operation: LatchDeployment, context: Context) -> Decided:
 def reset(view: View, operation: ResetDeployment) -> Decided:
     """Lift the latch, by an operator. Value: ``Unlatched``."""
     if not view.state.latch:
+        if view.state.held:
+            why = f"the deployment isn't crash-looping, it is held, after {view.state.held}: nothing executes"
+            return Refused("not-latched", why, "`waypost resume` lets it go on")
         return Refused("not-latched", "the deployment isn't crash-looping: it goes on by itself")
     state = msgspec.structs.replace(view.state, latch=UNSET)
     drained_to = state.drain.to if state.drain else ""

@@ -74,6 +74,9 @@ def hold(view: View, context: Context) -> Decided:
 def resume(view: View, operation: ResumeDeployment) -> Decided:
     """It goes on, by an operator. Value: ``GoesOn``. Refused with code ``not-held``."""
     if not view.state.held and not view.state.drain:
+        if view.state.latch:
+            why = f"the deployment isn't held, it is {view.state.latch.reason}: nothing executes"
+            return Refused("not-held", why, "`waypost reset` lets it have a process again")
         return Refused("not-held", "the deployment isn't held: it goes on by itself")
     after = view.state.held or "draining"
     state = msgspec.structs.replace(view.state, held="", held_at=UNSET, drain=UNSET)

@@ -5,7 +5,19 @@ import pytest
 
 from substrate import layout
 from substrate import state as files
-from substrate.messages import BeginGeneration, Cancel, Claim, LatchDeployment, Pause, ResetDeployment, TakeUp
+from substrate.messages import (
+    BeginGeneration,
+    Cancel,
+    Claim,
+    DrainDeployment,
+    HoldDeployment,
+    LatchDeployment,
+    Pause,
+    Refused,
+    ResetDeployment,
+    ResumeDeployment,
+    TakeUp,
+)
 from substrate.operations import Settled
 from substrate.operations.latching import PORTION
 from substrate.rules import Commit, Ground, judge
@@ -41,6 +53,21 @@ def test_a_latch_is_written_once_and_kept_until_it_is_lifted() -> None:
     assert desk.code(ResetDeployment(by="bob")) == "not-latched"
     desk.must(BeginGeneration())
     desk.check()
+
+
+def test_the_other_verb_names_the_one_that_helps() -> None:
+    """Nothing goes on by itself in either."""
+    desk = begun()
+    desk.must(LatchDeployment(detail=OFTEN))
+    latched = desk.do(ResumeDeployment(by="ann"))
+    assert isinstance(latched, Refused)
+    assert ("crash-looping" in latched.why, "`waypost reset`" in latched.hint) == (True, True)
+    desk.must(ResetDeployment(by="ann"))
+    desk.must(DrainDeployment("ann"))
+    desk.must(HoldDeployment())
+    held = desk.do(ResetDeployment(by="ann"))
+    assert isinstance(held, Refused)
+    assert ("held, after drain" in held.why, "`waypost resume`" in held.hint) == (True, True)
 
 
 def test_a_deployment_that_was_never_latched_is_written_as_ever() -> None:
