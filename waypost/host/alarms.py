@@ -17,7 +17,7 @@ LONGEST_REST = 86_400.0
 class Alarm:
     """Send ``message`` to ``ref`` at ``mono`` (seconds) or at ``wall`` (Unix ms); exactly one of the two is set.
 
-    ``put_off``: that was done already; once is enough.
+    ``put_off``: what was left of it is one breath; that is given once.
     """
 
     ref: Ref
@@ -71,10 +71,18 @@ class Alarms:
         soonest = next((alarm for alarm in self.mono if not alarm.put_off), None)
         return 0.0 if soonest is None else max(0.0, -soonest.wait(now))
 
-    def later(self, seconds: float) -> "Alarms":
-        """Every watchdog put off by so much, but for those that were before; wall deadlines are nobody's to move."""
+    def later(self, still: float, breath: float, now: Now) -> "Alarms":
+        """Every watchdog put off by so much; one that would be due within a breath is so at its end, and no later.
+
+        Those that lie further ahead lose nothing by another time like this one: each look takes less than what was
+        gone since the one before, so they come nearer all the same.
+        """
+        end = now.mono + breath
         put_off = (
-            alarm if alarm.put_off else replace(alarm, mono=_mono(alarm) + seconds, put_off=True) for alarm in self.mono
+            alarm
+            if alarm.put_off
+            else replace(alarm, mono=max(_mono(alarm) + still, end), put_off=_mono(alarm) + still <= end)
+            for alarm in self.mono
         )
         return Alarms(tuple(sorted(put_off, key=_mono)), self.wall)
 

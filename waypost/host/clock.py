@@ -9,8 +9,9 @@ A jump is what the wall clock has gone since the last look and the monotonic one
 (SIGSTOP) isn't one: both clocks go on.
 
 One that stood still, because it was stopped or had no processor, has not looked at what others did meanwhile: its
-watchdogs would ring for children that have long been ready. So that time doesn't count for them, and they ring
-``BREATH`` later, when what has come is heard; each is put off once. What is recorded goes by the wall clock, and isn't.
+watchdogs would ring for children that have long been ready. So that time doesn't count for them, however often that
+is, and none rings before ``BREATH`` is over, when what has come is heard; one that is due then isn't put off again.
+What is recorded goes by the wall clock, and isn't.
 """
 
 import logging
@@ -87,7 +88,7 @@ def advance(state: Keeping, message: Alarm | Elapsed, now: Now) -> Next[Keeping]
     resting = alarms.pause(now)
     still = alarms.overdue(now)
     if still > STILL:
-        alarms = alarms.later(still + BREATH)
+        alarms = alarms.later(still, BREATH, now)
     match message:
         case Alarm():
             alarms = alarms.add(message)
