@@ -259,6 +259,20 @@ def test_what_isnt_listed_any_more_is_gone() -> None:
     assert bench.state.entries == {}
 
 
+def test_what_is_granted_to_nobody_at_a_reload_is_read_anew_for_whoever_has_it_later() -> None:
+    """It was replaced while no step had it, and then granted again: the old value was given, and listed as good."""
+    bench = Bench()
+    bench.want(pay=("github",))
+    bench.read({"github": "v1"})
+    bench.want()
+    bench.reload("orders")
+    bench.file(CONFIGURED)
+    assert states(bench)["github"] == "unread"
+    assert readings(bench.want(pay=("github",))) == ["github"]
+    (answer,) = answers(bench.read({"github": "v2"}))
+    assert values(answer) == {"github": "v2"}
+
+
 def test_a_reading_of_before_the_reload_says_nothing_after_it() -> None:
     """It is of a place where the secret no longer is; who waits for it waits for the new one."""
     bench = Bench()

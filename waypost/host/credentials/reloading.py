@@ -43,13 +43,16 @@ def loaded(turn: Turn, found: Configured | BadCredentials) -> None:
         turn.effects.append(Reply(loading.token, found))
         return
     known = turn.state.configured.credentials
+    wanted = {handle for client in turn.state.clients.values() for handle in handles_of(client.bindings)}
+    wanted &= set(found.credentials)
     moved = {handle for handle, credential in found.credentials.items() if known.get(handle) != credential}
     turn.set(
         configured=found,
+        # What nobody may have now isn't read now, so that nothing of it is left for who may have it later.
         entries={
             handle: _moved(entry, turn.now.wall) if handle in moved else entry
             for handle, entry in turn.state.entries.items()
-            if handle in found.credentials
+            if handle in wanted
         },
         # What was being read may be of the place where it no longer is.
         reading={key: each for key, each in turn.state.reading.items() if isinstance(each, Trial)},
@@ -57,8 +60,6 @@ def loaded(turn: Turn, found: Configured | BadCredentials) -> None:
         queued=tuple(each for each in turn.state.queued if isinstance(each, Trial)),
         refreshes={},
     )
-    wanted = {handle for client in turn.state.clients.values() for handle in handles_of(client.bindings)}
-    wanted &= set(found.credentials)
     for handle in sorted(wanted):
         turn.want(handle)
     serve(turn)
