@@ -27,6 +27,7 @@ RECORD = deployed(FILES, root="", module="orders", declared=Declared(name="order
 ONE = Described(a_spec(), RECORD, "thread", {}, "c" * 64)
 AT = Sleep(1_900_000_000_000, (RunId("run_1_00112233445566aa"),))
 NEVER = Sleep(None)
+THEN = 1_800_000_000_000
 
 
 @pytest.fixture
@@ -45,13 +46,20 @@ def opened(data: DataDir) -> Store:
 @pytest.mark.parametrize("sleep", [AT, NEVER], ids=["until then", "until something comes"])
 def test_a_deployment_that_sleeps_is_known_without_opening_it(data: DataDir, sleep: Sleep) -> None:
     """All that its next start needs: what it runs, and when something is to be done."""
-    note(data, ONE, sleep)
-    assert noted(data, HERE) == {"orders": replace(ONE, sleep=sleep)}
+    note(data, ONE, sleep, THEN)
+    assert noted(data, HERE, THEN) == {"orders": replace(ONE, sleep=sleep)}
+
+
+def test_what_was_noted_by_a_clock_that_was_ahead_does_not_count(data: DataDir) -> None:
+    """Its next tick lies behind that time: it would sleep until then, where it is to hold still for one interval."""
+    note(data, ONE, AT, THEN + 1)
+    assert noted(data, HERE, THEN) == {}
+    assert noted(data, HERE, THEN + 1)
 
 
 def test_without_a_note_nothing_is_known(data: DataDir) -> None:
     """It is opened, as ever."""
-    assert noted(data, HERE) == {}
+    assert noted(data, HERE, THEN) == {}
 
 
 def written(data: DataDir) -> None:
@@ -122,37 +130,37 @@ def a_stranger(data: DataDir) -> None:
 )
 def test_a_note_that_no_longer_holds_does_not_count(data: DataDir, happens: Callable[[DataDir], None]) -> None:
     """Whatever happened since: the repository is the only truth."""
-    note(data, ONE, AT)
+    note(data, ONE, AT, THEN)
     happens(data)
-    assert noted(data, HERE) == {}
+    assert noted(data, HERE, THEN) == {}
 
 
 @pytest.mark.parametrize("there", [Installed("3.12", "0", ""), Installed("3.11", "1", ""), Installed("3.11", "0", "x")])
 def test_another_interpreter_or_other_packages_look_at_the_code_again(data: DataDir, there: Installed) -> None:
     """What runs record of these must be what is there."""
-    note(data, ONE, AT)
-    assert noted(data, there) == {}
+    note(data, ONE, AT, THEN)
+    assert noted(data, there, THEN) == {}
 
 
 def test_a_repository_that_still_has_a_journal_is_not_noted_and_an_older_note_goes(data: DataDir) -> None:
     """Its seal waits for space, or for another program's lock."""
-    note(data, ONE, AT)
+    note(data, ONE, AT, THEN)
     written_and_killed(data)
-    note(data, ONE, AT)
+    note(data, ONE, AT, THEN)
     assert not data.sleeping("orders").exists()
 
 
 def test_a_branch_that_git_has_packed_is_still_known(data: DataDir) -> None:
     """Whoever collects garbage costs nobody a slow start."""
-    note(data, ONE, NEVER)
+    note(data, ONE, NEVER, THEN)
     git(data.repo("orders"), "pack-refs", "--all")
-    assert "orders" in noted(data, HERE)
+    assert "orders" in noted(data, HERE, THEN)
 
 
 def test_what_can_not_be_noted_is_no_error(data: DataDir, caplog: pytest.LogCaptureFixture) -> None:
     """It only costs time at the next start."""
     data.sleeping("").parent.write_bytes(b"")
-    note(data, ONE, NEVER)
+    note(data, ONE, NEVER, THEN)
     assert "can't be noted" in caplog.text
 
 

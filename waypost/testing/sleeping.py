@@ -96,7 +96,7 @@ def sleeping(folder: Path, count: int) -> Iterator[str]:
         name = name_of(number)
         one = _one(name, answer)
         run = _park(data, key, Secret(secret), one, number)
-        note(data, materialised(data, one), Sleep(None, (run,)))
+        note(data, materialised(data, one), Sleep(None, (run,)), read().wall)
         yield name
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from substrate.errors import SubstrateError
 from substrate.reader import Reader
 from substrate.signing.keys import PublicKey
+from waypost.host.clock import read
 from waypost.host.code.describe import ask, described, refuse_taken
 from waypost.host.code.errors import CodeGone, NothingDeployed
 from waypost.host.code.materialise import is_whole, materialise
@@ -70,7 +71,7 @@ def deployed_here(
     BadWorkflow.
     """
     key = offline.public_key(data)
-    asleep = noted(data, present()) if data.sleeping("").parent.exists() else {}
+    asleep = noted(data, present(), read().wall) if data.sleeping("").parent.exists() else {}
     found: list[Described] = []
     left_out: list[LeftOut] = []
     failures: list[WaypostError] = []

@@ -2,8 +2,9 @@
 
 ``DATA/dormant/NAME.json``, one line of JSON with the fields of ``Sleeping``. It is never a second truth: it counts only
 where the repository is as it says, the branch at the same commit and no journal beside it, so that nothing was written
-since; and where the same interpreter runs with the same packages. Any other deployment is opened, and its code looked
-at, as without a note; deleting them costs only that time.
+since; where the same interpreter runs with the same packages; and where the clock isn't behind the time at which it was
+written: what is to be done when was judged by a clock that has been set back, and a schedule would hold still until
+then. Any other deployment is opened, and its code looked at, as without a note; deleting them costs only that time.
 """
 
 import logging
@@ -25,7 +26,7 @@ from waypost.model.installed import Installed
 from waypost.model.limits import MIB
 
 _log = logging.getLogger(__name__)
-FORMAT = 1
+FORMAT = 2
 _LARGEST = MIB
 
 
@@ -33,10 +34,11 @@ class Sleeping(msgspec.Struct, frozen=True, kw_only=True):
     """A deployment as the host had it when it fell asleep. ``head``: the commit at which its branch stands.
 
     ``deadline``: when something is to be done of it, in Unix ms; None: when something comes. ``live``: its runs, as far
-    as they are named.
+    as they are named. ``at``: when that was, in Unix ms.
     """
 
     format: int
+    at: Milliseconds
     head: str
     deadline: Milliseconds | None
     spec: DeploymentSpec
@@ -49,8 +51,11 @@ class Sleeping(msgspec.Struct, frozen=True, kw_only=True):
 _notes = msgspec.json.Decoder(Sleeping)
 
 
-def note(data: DataDir, one: Described, sleep: Sleep) -> None:
-    """Note that it sleeps. What can't be noted is opened at the next start: that is logged, and no error."""
+def note(data: DataDir, one: Described, sleep: Sleep, wall: int) -> None:
+    """Note that it sleeps, as of ``wall`` (Unix ms).
+
+    What can't be noted is opened at the next start: that is logged, and no error.
+    """
     path = data.sleeping(one.spec.name)
     aside = path.with_name(f".{path.name}")
     try:
@@ -60,6 +65,7 @@ def note(data: DataDir, one: Described, sleep: Sleep) -> None:
             return
         sleeping = Sleeping(
             format=FORMAT,
+            at=wall,
             head=head,
             deadline=sleep.deadline,
             spec=one.spec,
@@ -78,8 +84,8 @@ def note(data: DataDir, one: Described, sleep: Sleep) -> None:
         _log.warning("%s: that it sleeps can't be noted: %s", one.spec.name, failure)
 
 
-def noted(data: DataDir, present: Installed) -> dict[str, Described]:
-    """The deployments that sleep, by name, as far as it is noted and still so."""
+def noted(data: DataDir, present: Installed, wall: int) -> dict[str, Described]:
+    """The deployments that sleep, by name, as far as it is noted and still so at ``wall`` (Unix ms)."""
     found: dict[str, Described] = {}
     try:
         names = sorted(each.name for each in os.scandir(data.sleeping("").parent))
@@ -90,20 +96,20 @@ def noted(data: DataDir, present: Installed) -> dict[str, Described]:
         if name == file or file.startswith("."):
             continue
         with suppress(OSError, SubstrateError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            one = _read(data, name, present)
+            one = _read(data, name, present, wall)
             if one is not None:
                 found[name] = one
     return found
 
 
-def _read(data: DataDir, name: str, present: Installed) -> Described | None:
+def _read(data: DataDir, name: str, present: Installed, wall: int) -> Described | None:
     path = data.sleeping(name)
     if path.stat().st_size > _LARGEST:
         return None
     sleeping = _notes.decode(path.read_bytes())
     spec = sleeping.spec
     same = (spec.python, spec.waypost, spec.distributions) == (present.python, present.waypost, present.distributions)
-    known = sleeping.format == FORMAT and spec.name == name and same
+    known = sleeping.format == FORMAT and spec.name == name and same and sleeping.at <= wall
     if not known or _at_rest(data, name) != sleeping.head:
         return None
     sleep = Sleep(sleeping.deadline, tuple(map(RunId, sleeping.live)))

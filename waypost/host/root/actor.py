@@ -106,7 +106,7 @@ class HostActor(Shell):
             case st.Report():
                 self._house.report(effect.description)
             case st.Note():
-                note(self._house.ports.data, self._code[effect.name], effect.sleep)
+                note(self._house.ports.data, self._code[effect.name], effect.sleep, self._clock.now().wall)
             case st.GiveUp():
                 self._house.give_up(effect.error)
             case _:
