@@ -59,10 +59,18 @@ def manned(setup: Setup, state: st.Running, message: News, now: Now) -> Next[st.
             return running(setup, state, message, now)
 
 
-def planned(  # noqa: PLR0911 - one return per state
+def planned(  # noqa: C901, PLR0911 - one return per state
     setup: Setup, state: st.Planned, message: News, now: Now
 ) -> Next[st.State]:
-    """One message on the way; what a child wants that has to go anyway is nothing new."""
+    """One message on the way; what a child wants that has to go anyway is nothing new.
+
+    One that is there until every run has ended may be for long: it is replaced, and that goes on with the next one.
+    """
+    if isinstance(message, RecycleRequested) and isinstance(state, st.Retiring):
+        if message.generation != state.books.generation:
+            return Next(state)
+        kept = st.Running(state.books, state.pid, state.since)
+        return _renew(setup, kept, Renewing("self", message.reason), now)
     if isinstance(message, RecycleRequested | ChildWeighed | Rested):
         return Next(state)
     if isinstance(state, st.Draining):

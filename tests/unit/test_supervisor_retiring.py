@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.draining import Close, Quiesce, Recycle
+from actors.draining import Close, Quiesce, Recycle, RecycleRequested
 from actors.logic.supervisor_books import Renewing
 from actors.logic.supervisor_crashes import NONE, Crashes
 from actors.logic.supervisor_effects import Announce, Pass, TellDispatch, Up
@@ -57,6 +57,7 @@ from waypost.testing.supervision import (
     SETUP,
     SNAPSHOT,
     STARTING_TO_END,
+    SUCCEEDING,
     TOKEN,
     TOLD,
     ended,
@@ -158,6 +159,22 @@ def _ledger(run: Driven, name: RunId, named: str) -> Driven:
 def _cancelled(run: Driven) -> Driven:
     cancel = Cancelled("supervisor-drain", "x", "ann", "", 3)
     return Driven(msgspec.structs.replace(run.ledger, cancel=cancel))
+
+
+def test_a_process_that_wants_another_one_in_its_place_has_it_and_that_goes_on() -> None:
+    """Who is left may wait for people for weeks, beside a step that was cancelled and still works."""
+    state = replace(RETIRING, spent=7.0, counted=99.0)
+    state = after_a_look(state, left(LEFT), 100.0)
+    wish = RecycleRequested(Generation(3), "run_9 was cancelled, and still works 30 s later")
+    renewing = step(state, wish, setup=CUT)
+    assert isinstance(renewing.state, Draining)
+    assert renewing.state.goal == Renewing("self", wish.reason)
+    assert TellDispatch(Quiesce(Generation(3))) in renewing.effects
+    again = step(replace(SUCCEEDING, books=renewing.state.books), ChildReady(Generation(3), 78, CODE, ""), setup=CUT)
+    assert isinstance(again.state, Retiring)
+    assert again.state.spent == 8.0
+    assert Up(Generation(3), takes="begun") in again.effects
+    assert step(state, replace(wish, generation=Generation(2)), setup=CUT).state == state
 
 
 def test_a_repository_that_can_not_say_is_asked_again() -> None:
