@@ -3,8 +3,8 @@
 Who looks for processes in /proc misses those that fork and end without a pause. The kernel misses none: ``kill(-1,
 SIGKILL)`` signals whatever the caller may signal, but itself, under the lock that each fork takes to be seen, and a
 fork by a process that has such a signal pending is none (kill(2); kernel/signal.c, kernel/fork.c). So for each user a
-process becomes that user, for good, and calls it. It may be stopped, or killed, by those that it is to end: it is let
-go on, or tried again.
+process becomes that user, for good, and calls it. It may be stopped, limited or killed by those that it is to end: it
+is let go on, or tried again.
 
 Promise: nothing is signalled under another user than the one that was asked for. That one is no user of the system and
 has no name here; no other host has it reserved (``DESCRIPTOR`` is one of the file of `processes/reserved.py`, where it
@@ -86,7 +86,7 @@ def _ended(uid: int, apart: int) -> str:
             if not said:
                 os.pwrite(apart, NOTHING, uid)
             return said
-    return "it stops or kills whoever would end it"
+    return "it stops, limits or kills whoever would end it"
 
 
 def _owner(uid: int) -> str:
@@ -160,19 +160,23 @@ def _tried(uid: int) -> str | None:
 
 
 def _signalled(uid: int) -> str:
-    """Become the user and signal everything that it may; what went wrong, and a full stop. Never as another user."""
+    """Become the user and signal everything that it may; what went wrong, and a full stop. Never as another user.
+
+    Raises what fails once it is that user, whose other processes may limit it then (prlimit(2)): it is tried again.
+    """
     try:
+        here = os.open("/proc/self/status", os.O_RDONLY)
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-        # From here on nothing can be loaded: the user may not be let to where the interpreter is.
-        status = os.read(os.open("/proc/self/status", os.O_RDONLY), 65_536).decode(errors="replace")
-        if wrong := astray(uid, os.getresuid(), os.getresgid(), os.getgroups(), status):
-            return f"{wrong}."
-        with suppress(ProcessLookupError, PermissionError):  # nothing runs as it
-            os.kill(-1, signal.SIGKILL)
-    except Exception as failure:  # noqa: BLE001 - whatever it is, it is said
+    except OSError as failure:
         return f"{failure!r}."
+    # From here on nothing can be loaded: the user may not be let to where the interpreter is.
+    status = os.read(here, 65_536).decode(errors="replace")  # as of now, whenever it was opened
+    if wrong := astray(uid, os.getresuid(), os.getresgid(), os.getgroups(), status):
+        return f"{wrong}."
+    with suppress(ProcessLookupError, PermissionError):  # nothing runs as it
+        os.kill(-1, signal.SIGKILL)
     return "."
 
 

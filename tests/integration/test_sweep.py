@@ -1,6 +1,7 @@
 """Whatever runs as a deployment's own user is ended in one call, and nobody else is: always in a pid namespace."""
 
 import os
+import resource
 import select
 import subprocess
 import sys
@@ -114,6 +115,34 @@ def test_all_that_runs_as_a_user_is_ended_and_nobody_else(tmp_path: Path, code: 
         assert lives(others)
         assert lives(roots)
         assert swept(reserved, OURS, OURS) == (0, ""), "nothing to end is no fault"
+
+
+@pytest.mark.parametrize("limit", [resource.RLIMIT_NOFILE, resource.RLIMIT_AS])
+@in_own_pids
+def test_who_limits_the_process_that_ends_its_user_is_ended_all_the_same(tmp_path: Path, limit: int) -> None:
+    """As soon as it is the user, its other processes may: here the first one is met at that very moment."""
+    first, become = tmp_path / "first", os.setresuid
+    first.touch()
+
+    def limited(*ids: int) -> None:
+        once = first.exists()
+        first.unlink(missing_ok=True)
+        become(*ids)
+        if once:
+            resource.setrlimit(limit, (0, 0))
+            bytearray(1 << 24)  # more than it has
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Reserved.begin(tmp_path / "machine") as reserved,
+        running(WAITS, OURS) as ours,
+    ):
+        assert os.getppid() == 1, "never outside of a namespace"
+        patch.setattr(os, "setresuid", limited)
+        assert reserved.descriptor is not None
+        assert sweep.sweep([OURS], os.dup(reserved.descriptor)) == [(OURS, "")]
+        assert not first.exists()
+        assert over(ours)
 
 
 @in_own_pids
