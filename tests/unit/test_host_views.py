@@ -15,6 +15,7 @@ from waypost.host.reading.narrate import Narrator, printable
 from waypost.host.reading.run_why import shown, why
 from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId, run_id
+from waypost.model.why import Sentence
 from waypost.testing.samples import BEGAN, HASH
 from waypost.testing.sayings import check_reason
 
@@ -379,12 +380,25 @@ def test_a_step_that_failed_at_a_path_that_is_shut_is_told_how_to_open_it(
     [
         (HERE, "step read_claim, which is at work"),
         (replace(HERE, state="starting"), "step read_claim, which had begun"),
+        (replace(HERE, generation=99), "step read_claim, which had begun"),
         (GONE, "step read_claim, which had begun"),
     ],
 )
 def test_a_step_is_at_work_only_where_there_is_a_process(here: Situation, said: str) -> None:
     """Else somebody would wait for what nobody does."""
     assert why(told(STARTED, STEP), here).waiting[-1].waits_for == said
+
+
+@pytest.mark.parametrize("opened", [(), (STEP,)])
+def test_a_run_that_a_fresh_process_was_not_given_waits_for_what_keeps_it_back(opened: tuple[ev.AnyEvent, ...]) -> None:
+    """Its process isn't stuck in its code, of which it has nothing yet: a fresh one would change nothing."""
+    lacks = Sentence(waits_for="an operator: the secret db isn't listed", then="it goes on", needed=True)
+    barred = replace(HERE, generation=99, code="barred", why=lacks)
+    first, own = why(told(STARTED, *opened), barred).waiting
+    assert first.waits_for == "its deployment, which is barred and waits for an operator: the secret db isn't listed"
+    assert not own.command
+    (given,) = why(told(STARTED, *opened), replace(barred, generation=1)).waiting
+    assert given.kind == own.kind
 
 
 @pytest.mark.parametrize("here", [HERE, replace(HERE, state="held")])

@@ -42,6 +42,8 @@ class Situation:
     code: str = ""
     """Why it is down, for programs."""
     since: str = ""
+    generation: int = 0
+    """Of its process; 0 where that isn't known."""
     exited: ChildExit | None = None
     limits: Limits = DEFAULT
     """What its host goes by; as a rule, where none runs it."""

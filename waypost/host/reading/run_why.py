@@ -102,9 +102,9 @@ def _waits(
 ) -> Iterator[WaitingOn]:
     if isinstance(run.state, Ended):
         return
-    on, shown_as, begins = sentence_of(situation), situation.code or situation.state, isinstance(run.state, Absent)
-    # Where its process is there, what has begun may go on all the same.
-    hindered = situation.state != "running" or (begins and (situation.code or on.needed))
+    on, shown_as = sentence_of(situation), situation.code or situation.state
+    # Where its process is there and has the run, it may go on all the same.
+    hindered = situation.state != "running" or (not _given(run, situation) and (situation.code or on.needed))
     if shown_as:
         on = replace(on, waits_for=f"its deployment, which is {shown_as} and waits for {on.waits_for}")
     if situation.stopped:
@@ -121,6 +121,12 @@ def _waits(
             detail += f", which is {state}"
         since = run.opened.get(_opened(each), run.changed or queued)
         yield _on(each.kind, detail, _sentence(each, detail, run, situation, since), call=each.call)
+
+
+def _given(run: Told, situation: Situation) -> bool:
+    """Whether the process that is there was given the run, as far as that is known."""
+    known = _ledger(run)
+    return known is not None and known.generation >= situation.generation
 
 
 def _on(kind: str, detail: str, sentence: Sentence, *, call: str | None = None) -> WaitingOn:
@@ -171,6 +177,7 @@ def _sentence(wait: Waiting, detail: str, run: Told, situation: Situation, since
                 and situation.hosted
                 and situation.state == "running"
                 and not waits_its_turn(run, situation)
+                and _given(run, situation)
             ):
                 # The code of all runs takes turns, and no turn is long: one that stays there tells of its process.
                 then += "; where neither comes within a minute, its process is stuck, and a fresh one helps"
@@ -194,7 +201,7 @@ def _by_itself(
         case "child":
             return "its code, between two steps", "its next step begins, or it ends"
         case "step":
-            manned = situation.hosted and situation.state in _MANNED
+            manned = situation.hosted and situation.state in _MANNED and _given(run, situation)
             return _stepping(wait, run, at_work=manned, stopped=bool(situation.stopped))
         case "timer":
             return "its timer", "the run goes on"

@@ -34,6 +34,7 @@ def _situation(each: Deployed, limits: Limits, out: Path, machine: Machine) -> S
         isolation=each.spec.isolation,
         code=each.description.code,
         since=each.description.since,
+        generation=each.description.generation,
         exited=exit_of(each.description),
         limits=limits,
         file="" if each.spec.file == each.spec.name else each.spec.file,
