@@ -33,7 +33,19 @@ from waypost.host.root.logic import advance
 from waypost.host.root.redeploying import described
 from waypost.host.root.seats import Seat
 from waypost.host.root.slots import HOST, ONE, PATIENCE
-from waypost.host.root.states import Dismiss, Idle, Note, Report, Setup, StartBus, StartDeployment, State, Stopped
+from waypost.host.root.states import (
+    Dismiss,
+    Dormant,
+    Idle,
+    Note,
+    Report,
+    Running,
+    Setup,
+    StartBus,
+    StartDeployment,
+    State,
+    Stopped,
+)
 from waypost.model.ids import Deployment, Generation
 from waypost.model.limits import Limits
 from waypost.model.times import Now
@@ -188,6 +200,31 @@ def test_a_clock_that_was_set_back_by_more_than_a_minute_wakes_whoever_has_a_dea
     assert advance(SETUP, asleep.state, Woken(2), earlier).effects == (StartDeployment(A, 1),)
     little = Now(NOW.wall - 59_000, NOW.mono)
     assert advance(SETUP, asleep.state, Woken(2), little).effects == (WakeAt(Woken(3), wall=LATER),)
+
+
+def test_one_that_falls_asleep_as_the_clock_is_set_back_hides_that_from_nobody() -> None:
+    """Its deadline is the soonest by the clock that is right, and it is asked for anew: the others slept on."""
+    parting = after(
+        Begin((A, B), {A.name: Sleep(LATER)}),
+        BusStarted(1, BUS),
+        started(B.name),
+        says(B.name, "dormant", LATER - 1000),
+    )
+    right = Now(NOW.wall - 3_600_000, NOW.mono)
+    gone = advance(SETUP, parting.state, ActorEnded("b/supervisor", 1, None), right)
+    assert [each for each in gone.effects if isinstance(each, StartDeployment)] == [
+        StartDeployment(B, 2),
+        StartDeployment(A, 1),
+    ]
+    state = gone.state
+    for message in (
+        started(B.name, 2),
+        says(B.name, "dormant", LATER - 3_600_000),
+        ActorEnded("b/supervisor", 2, None),
+    ):
+        state = advance(SETUP, state, message, right).state
+    assert isinstance(state, Running)
+    assert isinstance(state.members[B.name], Dormant), "it is woken once"
 
 
 def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:

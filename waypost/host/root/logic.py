@@ -169,7 +169,7 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
         case Rouse():
             return roused(state, message.name, message)
         case Woken():
-            return woken(state, message.token, now)
+            return woken(state, message.token)
         case OutboxStuck():
             member = state.members.get(message.name)
             if not isinstance(member, st.Raised) or message.incarnation != member.incarnation:

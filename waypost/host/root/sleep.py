@@ -180,14 +180,11 @@ def asleep(setup: st.Setup, members: Iterable[st.Member]) -> tuple[Tell, ...]:
 # --- waking ----------------------------------------------------------------------------------------------------------
 
 
-def woken(state: st.Opening | st.Running, token: int, now: Now) -> Next[st.State]:
+def woken(state: st.Opening | st.Running, token: int) -> Next[st.State]:
     """A wake-up that was asked for here: for a deadline, because the clock was set back, or because others wait."""
     dormancy = state.dormancy
     if dormancy.alarm is not None and dormancy.alarm[0] == token:
-        row = dormancy.deadlines
-        if jump(dormancy.asked, now) < -SET_BACK:  # what was a schedule's next tick perhaps is no longer
-            row = tuple(sorted((min(at, now.wall), name) for at, name in row))
-        return Next(replace(state, dormancy=replace(dormancy, deadlines=row, alarm=None)))
+        return Next(replace(state, dormancy=replace(dormancy, alarm=None)))
     moving = frozenset(name for name in dormancy.slots.awake if _moves(state.members[name]))
     after = replace(dormancy, slots=slots.impatient(dormancy.slots, token, moving=moving))
     return root_line.impatient(replace(state, dormancy=after), token)
@@ -195,7 +192,11 @@ def woken(state: st.Opening | st.Running, token: int, now: Now) -> Next[st.State
 
 def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     """Wake whoever is due, start whom there is a place for, let on those in line, and be woken for the next."""
-    due = [name for wall, name in state.dormancy.deadlines if wall <= now.wall]
+    back = jump(state.dormancy.asked, now) < -SET_BACK
+    # Set back, what was a schedule's next tick perhaps is no longer: once, before anybody who falls asleep asks anew.
+    due = [name for wall, name in state.dormancy.deadlines if back or wall <= now.wall]
+    if back:
+        state = replace(state, dormancy=replace(state.dormancy, asked=now))
     for name in due:
         member = state.members[name]
         assert isinstance(member, st.Dormant), "nobody else is in that row"
