@@ -170,6 +170,17 @@ def test_a_value_whose_time_has_come_is_read_again_and_reaches_whoever_has_the_o
     assert supplies(bench.read({"db": "v2"})) == []
 
 
+def test_a_value_that_nobody_has_any_more_is_not_read_again_when_its_time_has_come() -> None:
+    """Its command ran every minute for nobody; whoever has it later has it as it is then."""
+    bench = Bench()
+    bench.want(pay=("db",))
+    bench.read({"db": "v1"})
+    bench.want()
+    assert readings(bench.wake(60)) == []
+    assert bench.state.entries == {}
+    assert readings(bench.want(pay=("db",))) == ["db"]
+
+
 def test_a_value_that_cant_be_read_again_stays_in_use_and_is_shown_to_be_old() -> None:
     """A vault that is away for an hour stops nobody."""
     bench = Bench()

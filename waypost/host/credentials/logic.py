@@ -13,6 +13,7 @@ from typing import assert_never
 
 from actors.credentials import AssembleCredentials
 from actors.messages import Woken
+from ipc.deliveries import handles_of
 from substrate.messages import Outcome
 from waypost.acting import Asked, Next, Reply, WakeAt
 from waypost.host.credentials.file import Credential
@@ -104,6 +105,14 @@ def _read(turn: Turn, message: WasRead) -> None:
         return
     turn.set(reading={key: each for key, each in turn.state.reading.items() if key != message.correlation})
     _ended(turn, purpose, message.reading)
+
+
+def _again(turn: Turn, handle: str) -> None:
+    """Its time has come: it is read anew for who has it; of what nobody has nothing is kept, and no command runs."""
+    if any(handle in handles_of(client.bindings) for client in turn.state.clients.values()):
+        turn.want(handle)
+    else:
+        turn.set(entries={name: entry for name, entry in turn.state.entries.items() if name != handle})
 
 
 def _abandon(turn: Turn, number: int) -> None:
@@ -226,7 +235,7 @@ def _woken(turn: Turn, token: int) -> None:
         return
     handle = turn.state.refreshes.get(token)
     if handle is not None:
-        turn.want(handle)
+        _again(turn, handle)
         return
     asker = turn.state.deadlines.get(token)
     if asker is None:
