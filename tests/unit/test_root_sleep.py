@@ -227,6 +227,13 @@ def test_one_that_falls_asleep_as_the_clock_is_set_back_hides_that_from_nobody()
     assert isinstance(state.members[B.name], Dormant), "it is woken once"
 
 
+def test_a_clock_that_was_ahead_for_a_while_is_set_back_from_there() -> None:
+    """Who fell asleep meanwhile went by it, whoever has the soonest deadline fell asleep before."""
+    ahead = advance(SETUP, after(*SLEEPING).state, Woken(99), Now(NOW.wall + 30_000, NOW.mono))
+    right = advance(SETUP, ahead.state, Woken(99), Now(NOW.wall - 35_000, NOW.mono))
+    assert right.effects == (StartDeployment(A, 1),)
+
+
 def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
     """One for all of them: the soonest."""
     up = (

@@ -192,10 +192,11 @@ def woken(state: st.Opening | st.Running, token: int) -> Next[st.State]:
 
 def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     """Wake whoever is due, start whom there is a place for, let on those in line, and be woken for the next."""
-    back = jump(state.dormancy.asked, now) < -SET_BACK
+    leap = jump(state.dormancy.asked, now)
     # Set back, what was a schedule's next tick perhaps is no longer: once, before anybody who falls asleep asks anew.
+    back = leap < -SET_BACK
     due = [name for wall, name in state.dormancy.deadlines if back or wall <= now.wall]
-    if back:
+    if back or leap > 0:  # one that was ahead, and is set right, is set back from there
         state = replace(state, dormancy=replace(state.dormancy, asked=now))
     for name in due:
         member = state.members[name]
