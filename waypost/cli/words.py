@@ -135,7 +135,8 @@ def row(run: RunRow) -> tuple[str, ...]:
 def left_out(answer: Runs) -> Iterator[str]:
     """What to say beside a list that doesn't show all there are."""
     if answer.more:
-        yield f"only the newest {len(answer.runs)} are listed; a deployment's name and --state say which, --limit how many"
+        which = "a deployment's name and --state say which, --limit how many"
+        yield f"only the newest {len(answer.runs)} are listed; {which}"
     yield from unread(answer.unread)
 
 
