@@ -15,15 +15,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from waypost.host.app import Config, Host
 from waypost.host.code.describe import describe_all
+from waypost.host.described import Described
 from waypost.host.errors import HostError
 from waypost.host.processes.guard import hide
 from waypost.model.limits import DEFAULT, Limits
@@ -126,6 +128,21 @@ def kill_children(parent: int) -> tuple[int, ...]:
     return tuple(killed)
 
 
+def described(files: tuple[Path, ...], environment: Mapping[str, str]) -> tuple[Described, ...]:
+    """What these files declare. Files that stay as they are, are asked once in a process, and those forked of it."""
+    stats = tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (file.stat() for file in files))
+    return _described(files, stats, tuple(sorted(environment.items())))
+
+
+@cache
+def _described(
+    files: tuple[Path, ...],
+    _stats: tuple[tuple[int, ...], ...],
+    environment: tuple[tuple[str, str], ...],
+) -> tuple[Described, ...]:
+    return describe_all(files, timeout=DEFAULT.ready_deadline, environment=dict(environment))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM, or until the host gives up (exit status 1)."""
     options = _parser().parse_args(arguments)
@@ -151,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     disk = KillingDisk(options.record, moments)
     config = Config(
         data=options.data,
-        described=describe_all(options.files, timeout=DEFAULT.ready_deadline, environment=os.environ),
+        described=described(tuple(options.files), os.environ),
         command=("python", "-m", "waypost.testing.host", *arguments),
         environment=dict(os.environ),
         limits=limits,
@@ -175,6 +192,11 @@ def main(arguments: Sequence[str]) -> int:
 def write(line: str) -> None:
     """One write for a line: what a reader sees of a killed host ends between two lines."""
     os.write(1, f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def files_of(words: Sequence[str]) -> tuple[Path, ...]:
+    """The workflow files that such a command names."""
+    return tuple(_parser().parse_args(words).files)
 
 
 def _parser() -> argparse.ArgumentParser:

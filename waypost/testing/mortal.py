@@ -1,9 +1,9 @@
 """A host as a process of its own that may be killed at any moment: started, heard, ended, and its family found."""
 
+import os
 import signal
-import subprocess
-import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from waypost.testing.host import READY
+from waypost.testing.nursery import born
 from waypost.testing.patience import PATIENCE
 
 LIMITS = (
@@ -46,20 +47,22 @@ class MortalHost:
 
     def __init__(self, place: Place, options: Sequence[str] = ()) -> None:
         files = map(str, (place.file, *place.others))
-        command = [sys.executable, "-m", "waypost.testing.host", *files, "--data", str(place.data)]
         self.place = place
         self.lines: list[str] = []
         """Whole lines so far, in order; complete once the process has ended and ``close`` was called."""
+        self.heard: list[float] = []
+        """When each of them came, by ``time.monotonic``."""
         self._news: SimpleQueue[str] = SimpleQueue()
-        self._complaints = place.complaints.open("ab")
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [*command, "--print", "--limits", LIMITS, *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env=dict(place.environment),
-        )
-        self._reader = threading.Thread(target=self._read, name="host-lines", daemon=True)
+        self._status: int | None = None
+        reading, writing = os.pipe()
+        with place.complaints.open("ab") as complaints, os.fdopen(writing, "wb"):
+            self._process = born(
+                [*files, "--data", str(place.data), "--print", "--limits", LIMITS, *options],
+                place.environment,
+                stdout=writing,
+                stderr=complaints.fileno(),
+            )
+        self._reader = threading.Thread(target=self._read, args=(reading,), name="host-lines", daemon=True)
         self._reader.start()
 
     @property
@@ -75,7 +78,7 @@ class MortalHost:
     @property
     def alive(self) -> bool:
         """Whether it runs."""
-        return self._process.poll() is None
+        return self._process.alive
 
     def hear(self, seconds: float) -> None:
         """Wait until it says something, at most this long."""
@@ -84,33 +87,31 @@ class MortalHost:
 
     def kill(self) -> None:
         """End it by kill -9."""
-        self._process.kill()
+        self._process.signal(signal.SIGKILL)
 
     def end(self, seconds: float = PATIENCE) -> int:
         """Have it end as an operator would, unless it is dead already; its exit status. Raises Stuck."""
-        if self.alive:
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            status = self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise Stuck(f"the host did not stop within {seconds:g} s") from None
-        finally:
-            self.close()
-        return status
+        if self._status is None:
+            self._process.signal(signal.SIGTERM)
+            try:
+                self._status = self._process.wait(seconds)
+                if self._status is None:
+                    self.kill()
+                    raise Stuck(f"the host did not stop within {seconds:g} s")
+            finally:
+                self.close()
+        return self._status
 
     def close(self) -> None:
         """Take in its last lines; to be called when it is dead."""
         self._reader.join(PATIENCE)
-        self._complaints.close()
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as pipe:
+    def _read(self, descriptor: int) -> None:
+        with os.fdopen(descriptor, "rb") as pipe:
             for raw in pipe:
                 if raw.endswith(b"\n"):
                     line = raw[:-1].decode("utf-8", "backslashreplace")
+                    self.heard.append(time.monotonic())
                     self.lines.append(line)
                     self._news.put(line)
 
