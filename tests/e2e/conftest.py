@@ -3,25 +3,15 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from waypost.testing.claims import Scene, errands
+from waypost.testing.claims import AMOUNTS, Scene
 from waypost.testing.driver import play
-from waypost.testing.host import FLUSHES
 from waypost.testing.host_process import HostProcess
 
 FLOWS = Path(__file__).parent / "flows"
-
-
-@dataclass(frozen=True, slots=True)
-class Undisturbed:
-    """A play in which nothing was killed: what came of each call, and how many flushes its host made."""
-
-    outcomes: dict[str, dict[str, object]]
-    flushes: int
 
 
 @pytest.fixture
@@ -72,18 +62,16 @@ def books(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Callable[[str], Scene]:
-    """Makes the folder of a play, by name."""
-    return lambda name: Scene(tmp_path / name, FLOWS / "expenses_like.py").prepare()
+def scene(tmp_path: Path) -> Callable[..., Scene]:
+    """Makes the folder of a play, by name; of claims of these amounts, or of all three."""
+    return lambda name, *amounts: Scene(tmp_path / name, FLOWS / "expenses_like.py", amounts or AMOUNTS).prepare()
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """The scenario without a kill, once for all tests."""
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+    """What came of each call, by mail, in a play in which nothing was killed; once for all tests."""
     scene = Scene(tmp_path_factory.mktemp("undisturbed") / "play", FLOWS / "expenses_like.py").prepare()
     with pytest.MonkeyPatch.context() as patch:
         stop_measuring(patch)
-        played = play(scene.place, errands())
-    found = scene.check(None, played)
-    (flushes,) = (int(line.split()[1]) for line in played.lines[-1] if line.startswith(FLUSHES))
-    return Undisturbed(found.outcomes, flushes)
+        played = play(scene.place, scene.errands)
+    return scene.check(None, played).outcomes

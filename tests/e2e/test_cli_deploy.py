@@ -20,8 +20,8 @@ from waypost.model import events as ev
 from waypost.model.code import tree_hash
 from waypost.model.ids import RunId
 from waypost.testing.background import COMMAND
-from waypost.testing.host import kill_children
 from waypost.testing.host_process import HostProcess
+from waypost.testing.killing import kill_children
 from waypost.testing.patience import PATIENCE
 from waypost.testing.verbs import verb
 

@@ -1,4 +1,4 @@
-"""kill -9 of the child and of the host, at random moments and right after flushes: the outside can't tell."""
+"""kill -9 of the child and of the host, at random moments and at the boundaries between commits: nobody can tell."""
 
 import random
 from collections.abc import Callable
@@ -6,113 +6,102 @@ from itertools import count
 
 import pytest
 
-from waypost.testing.claims import Scene, errands
-from waypost.testing.driver import play
-from waypost.testing.host import KILLED
+from waypost.testing.boundaries import met, named, subject_of
+from waypost.testing.claims import AMOUNTS, DEPLOYMENT, Scene
+from waypost.testing.driver import Played, play
+from waypost.testing.evidence import subjects
+from waypost.testing.killing import KILLED
 from waypost.testing.reaper import Kill, Reaper, kill_child, kill_host
 
 pytestmark = pytest.mark.e2e
 
-MakeScene = Callable[[str], Scene]
+MakeScene = Callable[..., Scene]
 Outcomes = dict[str, dict[str, object]]
-KINDS = pytest.mark.parametrize(
-    ("kill", "span"),
-    # Seconds within which the next kill comes: about as long as a play goes on after the one before.
-    [pytest.param(kill_child, 0.4, id="child"), pytest.param(kill_host, 1.0, id="host")],
-)
+KINDS = pytest.mark.parametrize("kill", [pytest.param(kill_child, id="child"), pytest.param(kill_host, id="host")])
+LINES, SPAN = 14, 0.03
+"""A kill comes after up to so many lines of the timeline, a sixth of an undisturbed one, and up to so many seconds."""
+MOST = 10
+"""Kills in one play, which costs a start for each of them, and one story for all."""
+LIVES = 200
+"""More than there are boundaries."""
+BY_THE_CHILD = ("append Step", "append TimerSet", "append SignalAwaited", "queue outgoing mail", "append RunCompleted")
+"""Commits that the child asks for. It is there when they are durable, but where it has asked for two at a time, as for
+the steps that begin with ``check_``: the first one may have been its end."""
 
 
 # --- at random moments ---------------------------------------------------------------------------------------------
 
 
-def kill_at_random(scene: MakeScene, undisturbed: Outcomes, kill: Kill, span: float, kills: int, seed: int) -> None:
-    """Play until there were so many kills, at most three a play; compare each play with the undisturbed one."""
+def kill_at_random(scene: MakeScene, undisturbed: Outcomes, kill: Kill, kills: int, seed: int) -> None:
+    """Play until there were so many kills; compare each play with the undisturbed one."""
     done = 0
     for each in count(seed):
         with scene(f"seed-{each}").explained(f"seed {each}") as here:
-            reaper = Reaper.seeded(kill, each, kills=min(3, kills - done), span=span)
-            played = play(here.place, errands(), reaper=reaper)
+            reaper = Reaper.seeded(kill, each, kills=min(MOST, kills - done), span=SPAN, lines=LINES)
+            played = play(here.place, here.errands, reaper=reaper)
             here.check(undisturbed, played)
         done += played.kills
-        assert played.lives == (1 if kill is kill_child else played.kills + 1)
+        # A host that is killed when all is done has no successor.
+        assert played.lives in ({1} if kill is kill_child else {played.kills, played.kills + 1})
         if done == kills:
             return
 
 
-@pytest.mark.torture
 @KINDS
-def test_killed_at_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill, span: float) -> None:
+def test_killed_at_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill) -> None:
     """The promise of the whole: kill any process at any moment, the run goes on where it was."""
-    kill_at_random(scene, undisturbed.outcomes, kill, span, kills=6, seed=20)
+    kill_at_random(scene, undisturbed, kill, kills=6, seed=20)
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 @KINDS
-def test_killed_at_forty_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill, span, part: int) -> None:
-    """The same for longer, five kills in each part, at other moments each time; a failure says its seed."""
-    kill_at_random(scene, undisturbed.outcomes, kill, span, kills=5, seed=random.randrange(1 << 30))
+def test_killed_at_forty_random_moments_it_comes_to_the_same(scene, undisturbed, kill: Kill, part: int) -> None:
+    """The same for longer, ten kills in each part, at other moments each time; a failure says its seed."""
+    kill_at_random(scene, undisturbed, kill, kills=10, seed=random.randrange(1 << 30))
 
 
-# --- right after a flush -------------------------------------------------------------------------------------------
+# --- at the boundaries ---------------------------------------------------------------------------------------------
 
 
-def host_dies_after(here: Scene, undisturbed: Outcomes, flushes: list[int]) -> int:
-    """One host after the other dies right after the n-th flush of its own life; how many of them did."""
-    with here.explained(f"the hosts die after flushes {flushes}"):
-        played = play(here.place, errands(), lives=[("--die-after-sync", str(n)) for n in flushes])
+def die_at_boundaries(here: Scene, undisturbed: Outcomes, every: int, *options: str) -> tuple[Played, dict[str, bool]]:
+    """One play, in which somebody dies after each flush that brings an ``every``-th new boundary; see ``met``."""
+    noted = here.folder / "boundaries"
+    words = ("--record", str(here.folder / "record"), "--boundaries", str(noted), "--every", str(every), *options)
+    with here.explained(f"somebody dies at each {every}. boundary"):
+        played = play(here.place, here.errands, lives=[words] * LIVES)
         here.check(undisturbed, played)
-    return played.lives - 1
+        boundaries = met(noted)
+        said = {named(subject) for subject in subjects(here.data.repo(DEPLOYMENT), here.key)}
+        assert said == {subject_of(boundary) for boundary in boundaries}, "the disk has seen all that was written"
+    return played, boundaries
 
 
-def child_dies_after(here: Scene, undisturbed: Outcomes, flushes: list[int]) -> int:
-    """The child dies right after each of these flushes of one host, where there is a child; how often it did."""
-    with here.explained(f"the child dies after flushes {flushes}"):
-        options = [word for n in flushes for word in ("--kill-child-after-sync", str(n))]
-        played = play(here.place, errands(), lives=[options])
-        here.check(undisturbed, played)
+EVERY = pytest.mark.parametrize(
+    ("every", "amount"),
+    [pytest.param(2, 412, id="every-second"), *(pytest.param(1, each, marks=pytest.mark.torture) for each in AMOUNTS)],
+)
+
+
+@EVERY
+def test_a_host_that_dies_at_a_boundary_has_told_nobody_and_loses_nothing(
+    scene, undisturbed, every: int, amount: int
+) -> None:
+    """Durable and untold is the narrowest moment: the answer, the mail, the body that waited must still come, once."""
+    played, boundaries = die_at_boundaries(scene("play", amount), undisturbed, every)
+    died = sum(boundaries.values())
+    assert died >= len(boundaries) // every
+    assert played.lives > died // 2, "it is said that somebody died, and nobody had to be started again"
+
+
+@EVERY
+def test_a_child_that_dies_at_a_boundary_is_replaced_and_nothing_is_done_twice(
+    scene, undisturbed, every: int, amount: int
+) -> None:
+    """The answer to its write is on the way to a child that is gone; the next generation must not need it."""
+    played, boundaries = die_at_boundaries(scene("play", amount), undisturbed, every, "--spare-host")
     assert played.lives == 1
-    return sum(line.startswith(KILLED) for lines in played.lines for line in lines)
-
-
-@pytest.mark.parametrize("first", [7])
-def test_a_host_that_dies_after_a_flush_has_told_nobody_and_loses_nothing(scene, undisturbed, first: int) -> None:
-    """Durable and untold is the narrowest moment: the answer, the mail, the body that waited must still come, once.
-
-    Two kills a play, half of the play apart; torture and soak together meet each flush.
-    """
-    apart = undisturbed.flushes // 2
-    assert host_dies_after(scene("play"), undisturbed.outcomes, [first, apart]) >= 1
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("first", [5])
-def test_a_child_that_dies_after_a_flush_is_replaced_and_nothing_is_done_twice(scene, undisturbed, first: int) -> None:
-    """The answer to its write is on the way to a child that is gone; the next generation must not need it.
-
-    Six kills a play, a sixth of the play apart; torture and soak together meet each flush.
-    """
-    apart = undisturbed.flushes // 6
-    assert child_dies_after(scene("play"), undisturbed.outcomes, [first + n * apart for n in range(6)]) >= 1
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("part", range(0, 10, 2))
-@pytest.mark.parametrize("dies_after", [host_dies_after, child_dies_after])
-def test_killed_after_every_other_flush_it_comes_to_the_same(scene, undisturbed, dies_after, part: int) -> None:
-    """One kill a play, after each other flush that an undisturbed host makes; every tenth one in each part."""
-    after_each(scene, undisturbed, dies_after, part)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("part", range(1, 10, 2))
-@pytest.mark.parametrize("dies_after", [host_dies_after, child_dies_after])
-def test_killed_after_any_of_the_others_it_comes_to_the_same(scene, undisturbed, dies_after, part: int) -> None:
-    """So that each single flush is met."""
-    after_each(scene, undisturbed, dies_after, part)
-
-
-def after_each(scene, undisturbed, dies_after, part: int) -> None:
-    """After every tenth flush, from this one on."""
-    for n in range(1 + part, undisturbed.flushes + 1, 10):
-        dies_after(scene(f"after-{n}"), undisturbed.outcomes, [n])
+    its_own = [died for each, died in boundaries.items() if each.startswith(BY_THE_CHILD) and " check_" not in each]
+    assert every > 1 or all(its_own)
+    assert sum(boundaries.values()) >= len(its_own) // every
+    assert sum(line.startswith(KILLED) for line in played.lines[0]) >= len(its_own) // every

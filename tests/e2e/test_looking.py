@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from waypost.cli.fitting import width
 from waypost.host.exits import Exit
 from waypost.testing.background import COMMAND, Background
-from waypost.testing.host import kill_children
 from waypost.testing.host_process import HostProcess
+from waypost.testing.killing import kill_children
 from waypost.testing.patience import PATIENCE
 from waypost.testing.verbs import verb
 

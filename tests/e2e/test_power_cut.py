@@ -2,54 +2,67 @@
 
 import random
 import re
-import shutil
-import time
-from pathlib import Path
+from dataclasses import dataclass, replace
+from itertools import count
 
 import pytest
 
+from substrate.signing.keys import SigningKey
+from substrate.storage.store import Store
 from waypost.host.reading.narrate import Narrator
 from waypost.host.watching.timeline import short
 from waypost.model import events as ev
-from waypost.testing.claims import DEPLOYMENT, Scene, errands
-from waypost.testing.disks import power_cut
-from waypost.testing.driver import Played, live, play
-from waypost.testing.evidence import Evidence, check_acknowledged
-from waypost.testing.mortal import MortalHost
-from waypost.testing.patience import PATIENCE
+from waypost.testing.claims import DEPLOYMENT, Scene
+from waypost.testing.driver import Played, play
+from waypost.testing.evidence import Evidence, check_acknowledged, check_repository
+from waypost.testing.snapshots import taken
 
 pytestmark = pytest.mark.e2e
 
-HANG = 0.1
-"""Seconds that the disk hangs before the cut: what doesn't wait for it gets out meanwhile, and is seen."""
+LETS_OUT = ("queue outgoing mail 1 for", "append StepStarted pay")
+"""A mail, a body that pays: each waits for the very flush that it depends on, and random moments may miss that."""
 
 
-def until_the_cut(here: Scene, record: Path, flush: int | str) -> Played:
-    """Play until the power goes in the middle of a flush, by number or by what it brings; what the outside knows."""
-    played = Played()
-    moment = ("--die-before-sync", str(flush)) if isinstance(flush, int) else ("--die-before-sync-of", flush)
-    options = ("--record", str(record), *moment, "--hang", f"{HANG:g}")
-    host = MortalHost(here.place, options)
-    try:
-        if live(host, errands(), played, time.monotonic() + PATIENCE):
-            assert isinstance(flush, int), f"no flush brought {flush!r}"
-            host.kill()  # it came to the end with fewer flushes: then this is the moment
-            host.end()
-            played.lines.append(host.lines)
-    finally:
-        host.kill()
-        host.end()
-    return played
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What the power leaves in the middle of one flush of a play, and what the outside knows by then."""
+
+    there: Scene
+    known: Played
+    whole: Evidence
+    """What the play came to, as its power didn't go."""
+
+    def look(self) -> None:
+        """Nothing is known that was lost; what is left begins as the whole, is sound, and the same when recovered."""
+        with self.there.explained("the power goes here"):
+            check_nothing_is_known_that_was_lost(self.there, self.known)
+            repository = self.there.data.repo(DEPLOYMENT)
+            if not repository.exists():
+                return
+            left = self.there.evidence()
+            for mail, story in left.stories.items():
+                whole = self.whole.stories[mail]
+                assert story == replace(whole, events=whole.events[: len(story.events)])
+            Store.open(repository, key=SigningKey.load(self.there.data.signing_key)).close()
+            assert self.there.evidence() == left
+            check_repository(self.there.data, DEPLOYMENT, self.there.key)
+
+    def go_on(self) -> None:
+        """The power is back: the same outside plays on, to the same end."""
+        with self.there.explained("the power goes here, and comes back"):
+            check_nothing_is_known_that_was_lost(self.there, self.known)
+            play(self.there.place, self.there.errands, played=self.known)
+            self.there.check(self.whole.outcomes, self.known)
 
 
-def after_the_cut(here: Scene, record: Path) -> Scene:
-    """The same folder as it is when the power is back: of each journal only what had been synced."""
-    there = Scene(here.folder.with_name(f"{here.folder.name}-after"), here.file)
-    kept = shutil.ignore_patterns("host.sock", f"{DEPLOYMENT}.git")
-    shutil.copytree(here.folder, there.folder, ignore=kept, symlinks=True)
-    if here.data.repo(DEPLOYMENT).exists():
-        power_cut(here.data.repo(DEPLOYMENT), record, there.data.repo(DEPLOYMENT))
-    return there
+def cuts(here: Scene, *options: str) -> list[Cut]:
+    """One play, and what the power would have left of it at each of the flushes that the options name, or at all."""
+    folder = here.folder.with_name(f"{here.folder.name}-cuts")
+    words = ("--record", f"{here.folder}-durable", "--cuts", str(folder), *options)
+    with here.explained(f"copied in the middle of flushes: {options}"):
+        played = play(here.place, here.errands, lives=[words])
+        whole = here.check(None, played)
+    return [Cut(replace(here, folder=place), played.until(moment), whole) for _, moment, place in taken(folder)]
 
 
 def check_nothing_is_known_that_was_lost(there: Scene, played: Played) -> None:
@@ -84,48 +97,28 @@ def check_lines(found: Evidence, lines: list[str]) -> None:
             assert line in told
 
 
-def cut(here: Scene, undisturbed: dict[str, dict[str, object]], flush: int | str) -> None:
-    """One cut, the look at what is left, and the rest of the play on it."""
-    with here.explained(f"the power goes in flush {flush}"):
-        record = here.folder / "record"
-        played = until_the_cut(here, record, flush)
-        there = after_the_cut(here, record)
-        check_nothing_is_known_that_was_lost(there, played)
-        play(there.place, errands(), played=played)
-        there.check(undisturbed, played)
+def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene) -> None:
+    """Persist, then act. Six random moments and two narrow ones of one play; what one of them leaves plays on."""
+    numbers = random.Random(20).sample(range(2, 36), 6)
+    at = [word for number in numbers for word in ("--cut-at", str(number))]
+    found = cuts(scene("play"), *at, *[word for text in LETS_OUT for word in ("--cut-of", text)])
+    assert len(found) >= len(numbers)
+    *others, last = found
+    for cut in others:
+        cut.look()
+    last.go_on()
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("part", [2])
-def test_after_a_power_cut_nothing_outside_tells_of_what_is_lost(scene, undisturbed, part: int) -> None:
-    """Persist, then act: and what is left goes on to the same end. A random flush; torture and soak meet each."""
-    length = undisturbed.flushes // 6
-    cut(scene("cut"), undisturbed.outcomes, part * length + random.Random(part).randint(1, length))
-
-
-@pytest.mark.parametrize(
-    "what", ["queue outgoing mail 1 for", pytest.param("append StepStarted pay", marks=pytest.mark.torture)]
-)
-def test_a_cut_in_the_flush_that_would_let_something_out_leaves_nothing_outside(scene, undisturbed, what: str) -> None:
-    """A mail, a body that pays: each waits for the very flush that it depends on, and random moments may miss that."""
-    cut(scene("cut"), undisturbed.outcomes, what)
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("part", range(0, 8, 2))
-def test_after_a_power_cut_in_every_other_flush_nothing_outside_tells_of_it(scene, undisturbed, part: int) -> None:
-    """The same in the middle of every other flush; every eighth one in each part."""
-    in_each(scene, undisturbed, part)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("part", range(1, 8, 2))
-def test_after_a_power_cut_in_any_of_the_others_nothing_outside_tells_of_it(scene, undisturbed, part: int) -> None:
-    """So that each single flush is met, and forty cuts are made at least."""
-    in_each(scene, undisturbed, part)
-
-
-def in_each(scene, undisturbed, part: int) -> None:
-    """In every eighth flush, from this one on."""
-    for n in range(part, max(40, undisturbed.flushes), 8):
-        cut(scene(f"cut-{n}"), undisturbed.outcomes, n % undisturbed.flushes + 1)
+def test_after_forty_power_cuts_nothing_outside_tells_of_what_is_lost(scene) -> None:
+    """In every single flush, of one play after the other; of every fifth cut the rest is played on a host."""
+    done = 0
+    for each in count():
+        for cut in cuts(scene(f"play-{each}")):
+            done += 1
+            if done % 5:
+                cut.look()
+            else:
+                cut.go_on()
+        if done >= 40:
+            return

@@ -25,8 +25,8 @@ from waypost.model.grants import granted
 from waypost.model.limits import Limits
 from waypost.shell import request
 from waypost.testing.child_stage import alive
-from waypost.testing.host import children_of
 from waypost.testing.host_process import HostProcess
+from waypost.testing.killing import children_of
 from waypost.testing.leaks import found_in, of_processes, on_disk
 from waypost.testing.patience import eventually
 

@@ -9,7 +9,7 @@ one real child      scripted_child, scripted_host, child_stage, boxed
 a real host         host_process, host_here, mortal (may be killed), background, verbs, deployment, sleeping
 away from others    own_pids (a test's body in a pid namespace), unprivileged (tests as nobody)
 crash tests         dying (a command that ends at its n-th point)
-                    nursery (hosts that are forked)
+                    killing, boundaries, snapshots, nursery: hosts that die at a flush, copies of what the power leaves
                     torture, torture_check, driver, errands, reaper, evidence, corruptions, misdeeds
 generated pages     diagrams, lifecycle, doors; histories: recorded runs; cases: hostile inputs
 

@@ -4,7 +4,7 @@ The workflow's file is the caller's; it knows the folder BOOKS (``bodies``, ``le
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,12 @@ DEPLOYMENT = "claims"
 ADDRESS = "claims@example.com"
 BOSS = "boss@example.com"
 AMOUNTS = (42, 412, 733)
+LIMIT = 100
+"""Claims from there on are asked about."""
 
 
-def errands() -> tuple[Errand, ...]:
-    """The claims and the answers to them."""
+def _errands(amounts: Sequence[int]) -> tuple[Errand, ...]:
+    """Claims of these amounts, and the answers to them."""
     sent = tuple(
         SendMail(
             f"claim-{amount}",
@@ -37,13 +39,13 @@ def errands() -> tuple[Errand, ...]:
                 text=f"Amount: {amount}\n",
             ),
         )
-        for amount in AMOUNTS
+        for amount in amounts
     )
-    return (
-        *sent,
-        ReplyByMail("boss-412", ADDRESS, BOSS, "Pay 412?", "Yes."),
-        Decide("operator-733", "claim-733"),
-    )
+    answers: dict[int, Errand] = {
+        412: ReplyByMail("boss-412", ADDRESS, BOSS, "Pay 412?", "Yes."),
+        733: Decide("operator-733", "claim-733"),
+    }
+    return (*sent, *(answers[amount] for amount in amounts if amount in answers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class Scene:
 
     folder: Path
     file: Path
+    amounts: tuple[int, ...] = AMOUNTS
+    """Of the claims."""
+
+    @property
+    def errands(self) -> tuple[Errand, ...]:
+        """What is wanted of the host."""
+        return _errands(self.amounts)
 
     @property
     def books(self) -> Path:
@@ -115,12 +124,13 @@ class Scene:
         """All that must be true once every run has ended; ``undisturbed``: the outcomes of a play without kills."""
         found = self.evidence()
         if undisturbed is not None:
-            assert found.outcomes == undisturbed
-        assert len(found.stories) == len(AMOUNTS)
-        assert sorted(amount for _, amount in self.ledger) == sorted(AMOUNTS)
+            assert found.outcomes == {mail: undisturbed[mail] for mail in found.stories}
+        assert len(found.stories) == len(self.amounts)
+        assert sorted(amount for _, amount in self.ledger) == sorted(self.amounts)
         subjects = [subject for _, _, subject in self.out]
-        confirmations = [f"Your claim of {amount}" for amount in AMOUNTS]
-        assert subjects == sorted([*confirmations, "Pay 412?", "Pay 733?"])
+        confirmations = [f"Your claim of {amount}" for amount in self.amounts]
+        asked = [f"Pay {amount}?" for amount in self.amounts if amount >= LIMIT]
+        assert subjects == sorted([*confirmations, *asked])
         ev.check_mail_out(found, self.out)
         ev.check_consumed_once(found)
         ev.check_acknowledged(found, played.acknowledged.values())

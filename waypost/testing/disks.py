@@ -174,15 +174,18 @@ class LapsingDisk(RecordingDisk):
             super().synced(path, size)
 
 
+def durable(record: str | Path) -> dict[str, int]:
+    """By a journal's path, how much of it is durable, as a ``RecordingDisk`` has noted; nothing where none has."""
+    lines = Path(record).read_text(encoding="utf-8").splitlines() if Path(record).exists() else ()
+    return {path: int(size) for size, _, path in (line.partition(" ") for line in lines)}
+
+
 def power_cut(repository: str | Path, record: str | Path, target: str | Path) -> None:
     """Copy a repository as a power cut would have left it: each journal only as far as a sync has returned.
 
     Hard links stay hard links. What follows the durable part of a journal reads as zeros, as reserved space does.
     """
-    durable: dict[str, int] = {}
-    for line in Path(record).read_text(encoding="utf-8").splitlines():
-        size, _, path = line.partition(" ")
-        durable[path] = int(size)
+    kept = durable(record)
     source, copy = Path(repository), Path(target)
     seen: dict[int, Path] = {}
 
@@ -200,7 +203,7 @@ def power_cut(repository: str | Path, record: str | Path, target: str | Path) ->
         cut = copy / journal.relative_to(source)
         mode, length = cut.stat().st_mode, cut.stat().st_size
         cut.chmod(0o644)
-        known = durable.get(str(journal), 0)
+        known = kept.get(str(journal), 0)
         if known < length:
             os.truncate(cut, known)
             os.truncate(cut, length)

@@ -48,12 +48,26 @@ class Played:
 
     acknowledged: dict[str, Answer] = field(default_factory=dict)
     """By errand."""
+    told: dict[str, float] = field(default_factory=dict)
+    """By errand, when that came, by ``time.monotonic``."""
     refused: dict[str, str] = field(default_factory=dict)
     """What an errand was told last when it was refused, by errand; it may have been acknowledged later."""
     lines: list[list[str]] = field(default_factory=list)
     """What each life of the host printed."""
+    heard: list[list[float]] = field(default_factory=list)
+    """When each of these lines came."""
     lives: int = 0
     kills: int = 0
+
+    def until(self, moment: float) -> "Played":
+        """What the outside knew at a moment of ``time.monotonic``."""
+        known = {name: answer for name, answer in self.acknowledged.items() if self.told[name] <= moment}
+        lines = [
+            [line for line, at in zip(*life, strict=False) if at <= moment]
+            for life in zip(self.lines, self.heard, strict=True)
+        ]
+        heard = [[at for at in life if at <= moment] for life in self.heard]
+        return Played(known, {name: self.told[name] for name in known}, lines=lines, heard=heard)
 
 
 def play(
@@ -70,7 +84,6 @@ def play(
     already; who was acknowledged has no errand any more.
     """
     played = played or Played()
-    until = time.monotonic() + PATIENCE
     options = iter(lives)
     host = MortalHost(place, next(options, ()))
     try:
@@ -78,7 +91,7 @@ def play(
             played.lives += 1
             if reaper is not None:
                 reaper.watch(host)
-            if live(host, errands, played, until):
+            if live(host, errands, played, time.monotonic() + PATIENCE):
                 break
             host = MortalHost(place, next(options, ()))
         if reaper is not None:
@@ -93,6 +106,7 @@ def play(
         host.kill()
         host.end()
         played.lines.append(host.lines)
+        played.heard.append(host.heard)
     _no_orphans(host)
     return played
 
@@ -117,6 +131,7 @@ def live(host: MortalHost, errands: Sequence[Errand], played: Played, until: flo
     if status != -signal.SIGKILL:
         raise Stuck(f"the host ended by itself, with status {status}")
     played.lines.append(host.lines)
+    played.heard.append(host.heard)
     _no_orphans(host)
     return False
 
@@ -130,7 +145,7 @@ def _run_errands(client: Client, place: Place, errands: Sequence[Errand], played
                 played.refused[errand.name] = said.message
                 continue
             if answer is not None:
-                played.acknowledged[errand.name] = answer
+                played.acknowledged[errand.name], played.told[errand.name] = answer, time.monotonic()
 
 
 def _all_over(client: Client) -> bool:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from substrate.checking.history import back_to_the_start
+from substrate.checking.looking import look
 from substrate.checking.verify import verify
+from substrate.packs.objects import Kind, parse_commit
 from substrate.reader import QueueLine, Reader
 from substrate.signing.keys import PublicKey
 from waypost.host.answers.records import Answer, Answered, MailTaken, Problem
@@ -104,6 +107,14 @@ class Evidence:
     def outcomes(self) -> dict[str, dict[str, object]]:
         """By mail, then by call."""
         return {mail: story.outcomes for mail, story in self.stories.items()}
+
+
+def subjects(repository: Path, key: PublicKey) -> list[str]:
+    """What each commit says, from the first one on, those in journals among them."""
+    found = look(repository, key)
+    steps = back_to_the_start(found.objects, found.tip, lambda _commit: ())
+    commits = (parse_commit(found.objects.object(Kind.COMMIT, step.oid)) for step in steps)
+    return [commit.message.decode().partition("\n")[0] for commit in commits]
 
 
 @dataclass(frozen=True, slots=True)

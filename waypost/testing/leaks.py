@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pygit2
 
-from waypost.testing.host import children_of
+from waypost.testing.killing import children_of
 
 
 def forms(value: str) -> tuple[bytes, ...]:
