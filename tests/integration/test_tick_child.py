@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from waypost.model import events as ev
-from waypost.model.ids import Generation
 from waypost.model.schedule import tick_id
 from waypost.model.times import unstamp
 from waypost.testing.host_process import HostProcess
 from waypost.testing.memory_log import MemoryLog
+from waypost.testing.samples import BEGAN
 from waypost.testing.scripted_host import ScriptedHost
 from waypost.testing.verbs import verb
 
@@ -39,17 +39,8 @@ def test_a_child_is_told_which_tick_it_was_whatever_has_become_of_the_zone(tmp_p
     file.write_text(FLOW.format(tz="US/Pacific-New"))
     log, sha256 = MemoryLog(), hashlib.sha256(RAW).hexdigest()
     log.blobs[sha256] = RAW
-    began = ev.RunStarted(
-        mail=ev.Mailed(arrival=1, id=tick_id("morning", unstamp("2026-11-30T08:00:00Z")), sha256=sha256),
-        definition="0" * 64,
-        code="0" * 64,
-        python="3.11",
-        waypost="0.1.0",
-        generation=Generation(1),
-        grants=log.grants,
-        origin=hashlib.sha256(b"origin").hexdigest(),
-    )
-    log.append([began])
+    mail = ev.Mailed(arrival=1, id=tick_id("morning", unstamp("2026-11-30T08:00:00Z")), sha256=sha256)
+    log.append([msgspec.structs.replace(BEGAN, mail=mail, grants=log.grants)])
     with ScriptedHost(file, log) as host:
         host.drive()
         host.to_the_end()

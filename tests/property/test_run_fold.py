@@ -13,13 +13,12 @@ from waypost.model import events as ev
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.run import Absent, Ended, Illegal, Parked, Paused, Run, evolve, ledger
 from waypost.model.waiting import waiting_on
+from waypost.testing.samples import BEGAN, HASH, NULL
 from waypost.testing.sayings import check_reason
 
 RUN = RunId("run_7_00000000000000aa")
 CHILD = RunId("run_8_00000000000000bb")
-HASH = "0" * 64
 HERE = Situation(name="orders", address="orders@x", hosted=True, state="running")
-NULL = ev.Value(inline=msgspec.Raw(b"null"))
 
 
 def anything(rng: random.Random, seq: int) -> ev.AnyEvent:
@@ -31,16 +30,7 @@ def anything(rng: random.Random, seq: int) -> ev.AnyEvent:
     fault = ev.Fault(type="E", message="m")
     mail = ev.Mailed(arrival=seq, id=f"<{seq}@x>", sha256=HASH)
     makers: list[Callable[[], ev.AnyEvent]] = [
-        lambda: ev.RunStarted(
-            mail=mail,
-            definition=HASH,
-            code=HASH,
-            python="3",
-            waypost="0",
-            generation=Generation(1),
-            grants=HASH,
-            origin=HASH,
-        ),
+        lambda: msgspec.structs.replace(BEGAN, mail=mail),
         lambda: ev.RunResumed(generation=Generation(rng.randint(1, 9)), attempt=rng.randint(0, 2)),
         lambda: ev.RunPaused(code=rng.choice(["operator", "poison", "code-changed", "code-missing"])),
         lambda: ev.RunUnpaused(by="x"),

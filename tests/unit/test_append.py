@@ -30,8 +30,8 @@ from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.model.times import LONGEST
 from waypost.testing.desk import BOSS, Desk, Files, call, message
+from waypost.testing.samples import BEGAN, NULL
 
-NULL = ev.Value(inline=msgspec.Raw(b"null"))
 CHILD = WorkflowProcess(Generation(1))
 FAULT = ev.Fault(type="ValueError", message="no")
 
@@ -55,9 +55,7 @@ def samples() -> list[ev.AnyEvent]:
     mailed = ev.Mailed(arrival=1, id="<x>", sha256="0" * 64)
     h = "0" * 64
     return [
-        ev.RunStarted(
-            mail=mailed, definition=h, code=h, python="3", waypost="0", generation=Generation(1), grants=h, origin=h
-        ),
+        msgspec.structs.replace(BEGAN, mail=mailed),
         ev.RunResumed(generation=Generation(1)),
         ev.RunInterrupted(generation=Generation(1), attempt=1, reason="ended by SIGSEGV"),
         ev.RunPaused(code="operator"),

@@ -1,5 +1,6 @@
 """Which wait a mail is for: one row, one rule."""
 
+import msgspec
 import pytest
 
 from actors.logic.dispatch_routing import accepting_wait, no_answer_to
@@ -7,9 +8,9 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation, RunId
 from waypost.model.mail import scan
+from waypost.testing.samples import BEGAN, HASH
 
 RUN = RunId("run_1_0000000000000001")
-HASH = "0" * 64
 CLAIM, REPLY = "<claim@x>", "<chat@x>"
 FIRST, SECOND, NOTE = "<ask-1@waypost.x>", "<ask-2@waypost.x>", "<note@waypost.x>"
 BOSS = "boss@example.com"
@@ -22,10 +23,7 @@ def wait(park: str, request: str = "", who: tuple[str, ...] = (BOSS,)) -> fold.W
 
 def ledger(**waits: fold.Wait) -> fold.Ledger:
     """A run that was given the claim and has sent three mails; keyword names are calls."""
-    mail = ev.Mailed(arrival=1, id=CLAIM, sha256=HASH)
-    started = ev.RunStarted(
-        mail=mail, definition=HASH, code=HASH, python="", waypost="", generation=Generation(1), grants=HASH, origin=HASH
-    )
+    started = msgspec.structs.replace(BEGAN, mail=ev.Mailed(arrival=1, id=CLAIM, sha256=HASH))
     return fold.Ledger(
         run=RUN,
         seq=9,

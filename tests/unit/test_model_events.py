@@ -6,8 +6,8 @@ import pytest
 from waypost.model import events as ev
 from waypost.model.errors import Invalid
 from waypost.model.ids import CallId, Generation, RunId
+from waypost.testing.samples import BEGAN, HASH
 
-HASH = "0" * 64
 CALL = CallId("r1#2")
 
 
@@ -16,17 +16,7 @@ def mailed() -> ev.Mailed:
 
 
 EVERY: list[ev.AnyEvent] = [
-    ev.RunStarted(
-        mail=mailed(),
-        definition=HASH,
-        code=HASH,
-        python="3.11.7",
-        waypost="0.1.0",
-        generation=Generation(1),
-        grants=HASH,
-        origin=HASH,
-        after=RunId("run_0_0000000000000000"),
-    ),
+    msgspec.structs.replace(BEGAN, after=RunId("run_0_0000000000000000")),
     ev.RunResumed(generation=Generation(2), attempt=1),
     ev.RunInterrupted(generation=Generation(2), attempt=1, reason="ended by SIGSEGV"),
     ev.RunPaused(code="code-changed", detail="recorded a, now b"),
