@@ -11,7 +11,9 @@ from waypost.testing.deployment import READY, SERVE, Deployment, by_count
 from waypost.testing.patience import eventually
 
 HALVES = "import os, time\nos.write(3, bytes((0, 16, 0, 0, 0x82)))\ntime.sleep(600)\n"
+"""What a child does that says how long its frame will be, sends the first byte of it, and no more."""
 STOPS = HALVES.replace("time.sleep", "os.kill(os.getpid(), 19)\ntime.sleep")
+"""The same, but that it stops itself there, as somebody with a SIGSTOP would."""
 
 
 def test_a_child_that_writes_half_a_frame_and_sleeps_is_replaced(tmp_path: Path) -> None:
