@@ -84,6 +84,25 @@ def test_an_archive_in_the_tree_can_be_imported_from(tmp_path: Path) -> None:
     assert child(folder / TREE, folder.name) == ["packed", folder.name]
 
 
+def test_a_name_in_a_namespace_package_that_is_installed_is_refused_too(tmp_path: Path) -> None:
+    """Both folders are one package then, and the installed part comes first."""
+    (tmp_path / "site/shared/deep").mkdir(parents=True)
+    (tmp_path / "site/shared/deep/taken.py").touch()
+    mine = {"shared/free.py": b"", "shared/deep/free.py": b""}
+    for clash in ("shared/deep/taken.py", "shared/deep/taken/__init__.py"):
+        folder = materialise(tmp_path / "code", CODE | mine | {clash: b""})
+        command = [sys.executable, "-P", "-c", PROGRAM, *2 * [str(folder / TREE)], folder.name, ""]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tmp_path / "site")}
+        )
+        name = clash.removesuffix("/__init__.py")
+        assert f"{name} has the name of another module, {tmp_path / 'site/shared/deep/taken.py'}" in done.stderr
+    own = {"shared/__init__.py": b"", "shared/deep/taken.py": b""}
+    folder = materialise(tmp_path / "code", CODE | own)
+    command = [sys.executable, "-P", "-c", PROGRAM, *2 * [str(folder / TREE)], folder.name, ""]
+    assert subprocess.run(command, check=True, env={"PYTHONPATH": str(tmp_path / "site")}, stdout=-3).returncode == 0
+
+
 CHANGES: Mapping[str, tuple[str, bytes | None]] = {
     "the workflow": ("flow.py", FLOW + b"\n"),
     "what it imports": ("helper.py", b"print('forged')\n"),

@@ -19,7 +19,7 @@ from waypost.model.code import tree_hash
 from waypost.tree_on_disk import read
 
 # By pathlib all of this would be shorter, and the start of a child 6 ms longer.
-# ruff: noqa: PTH112, PTH118, PTH120, PTH123
+# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH123
 
 NONE = "0" * 64
 """What stands for the hash of a folder that is no tree of code."""
@@ -80,28 +80,47 @@ def refuse_clashes(root: str, sources: Sources) -> None:
     To be called before ``root`` is on the path.
     """
     inside = os.path.join(root, "")
-    names = {path.removeprefix(inside).partition("/")[0] for path in sources if path.startswith(inside)}
-    for shown in sorted(names):
+    _refuse_clashes(root, [path.removeprefix(inside) for path in sources if path.startswith(inside)], "", ())
+
+
+def _refuse_clashes(root: str, paths: list[str], above: str, parts: tuple[str, ...]) -> None:
+    """``above``: at the top, or in a folder that is one namespace package with these ``parts`` elsewhere."""
+    for shown in sorted({path.removeprefix(above).partition("/")[0] for path in paths if path.startswith(above)}):
         name = shown.removesuffix(".py")
-        other = _another(name, root)
+        other, spread = _within(parts, name) if above else _another(name, root)
         if other:
             raise NotLoadable(
                 "name",
-                os.path.join(root, shown),
-                f"{shown} has the name of another module, {other}, which would be imported in its place",
-                hint=f"rename {shown}, or uninstall what has its name: what is deployed must be what runs",
+                os.path.join(root, above, shown),
+                f"{above}{shown} has the name of another module, {other}, which would be imported in its place",
+                hint=f"rename {above}{shown}, or uninstall what has its name: what is deployed must be what runs",
             )
+        folder = f"{above}{shown}/"
+        if spread and f"{folder}__init__.py" not in paths:  # a package of its own comes before those
+            _refuse_clashes(root, paths, folder, spread)
 
 
-def _another(name: str, root: str) -> str:
-    """What else would be imported by this name; empty where nothing would."""
+def _another(name: str, root: str) -> tuple[str, tuple[str, ...]]:
+    """What else would be imported by this name, empty where nothing would; and where else it is a namespace's."""
     if name in sys.stdlib_module_names:
-        return f"Python's own {name}"
+        return f"Python's own {name}", ()
     for finder in sys.meta_path:
         spec = finder.find_spec(name, None)
         if spec is not None and spec.origin is not None:
-            return "" if spec.origin.startswith(os.path.join(root, "")) else spec.origin
-    return ""
+            return "" if spec.origin.startswith(os.path.join(root, "")) else spec.origin, ()
+        if spec is not None:
+            return "", tuple(spec.submodule_search_locations or ())
+    return "", ()
+
+
+def _within(parts: tuple[str, ...], name: str) -> tuple[str, tuple[str, ...]]:
+    """The same of a name in a namespace package, by its folders."""
+    bare = [os.path.join(part, name) for part in parts]
+    for each in bare:
+        for file in (os.path.join(each, "__init__.py"), *(each + suffix for suffix in (".py", *EXTENSION_SUFFIXES))):
+            if os.path.isfile(file):
+                return file, ()
+    return "", tuple(each for each in bare if os.path.isdir(each))
 
 
 class _Exactly(SourceFileLoader):
