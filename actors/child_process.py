@@ -1,4 +1,4 @@
-"""ChildProcessActor: one child's process, keys and descriptors, around the decision in ``actors.logic.child_process``.
+"""ChildProcessActor: one child's process, keys and descriptors, around the decision in ``actors.logic.child.decision``.
 
 It is started anew for every generation and ends with its child. The process is spawned by this actor's own thread,
 because the kernel ties a child to the thread that started it: should this actor ever fail, its child is killed.
@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from actors.asking import AskingShell
 from actors.draining import ChildWeighed
-from actors.logic import child_states as st
-from actors.logic.child_ears import Ears
-from actors.logic.child_frames import Unfinished
-from actors.logic.child_outbox import Transmit
-from actors.logic.child_process import LOOK, advance
+from actors.logic.child import states as st
+from actors.logic.child.decision import LOOK, advance
+from actors.logic.child.ears import Ears
+from actors.logic.child.frames import Unfinished
+from actors.logic.child.outbox import Transmit
 from actors.messages import (
     BytesCame,
     ChildProcessMessage,

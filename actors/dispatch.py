@@ -3,10 +3,10 @@
 import logging
 
 from actors.asking import AskingShell
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_marks import Around, Marks, watch
-from actors.logic.dispatch_state import Open, State, Unopened
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.marks import Around, Marks, watch
+from actors.logic.dispatch.state import Open, State, Unopened
+from actors.logic.dispatch.turn import Setup
 from actors.messages import DeploymentSpec, DispatchMessage, Role
 from actors.starting import start_of
 from waypost.acting import Clock, Next, Ref

@@ -4,8 +4,8 @@ import logging
 from typing import Any
 
 from actors.asking import AskingShell
-from actors.logic.scheduler import Unopened, advance
-from actors.logic.scheduler_ticks import Warn
+from actors.logic.scheduler.decision import Unopened, advance
+from actors.logic.scheduler.ticks import Warn
 from actors.messages import Role
 from waypost.acting import Clock, Ref
 from waypost.model.ids import Deployment

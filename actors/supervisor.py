@@ -1,4 +1,4 @@
-"""SupervisorActor: starts and ends a deployment's actors, as ``actors.logic.supervisor`` decides.
+"""SupervisorActor: starts and ends a deployment's actors, as ``actors.logic.supervisor.decision`` decides.
 
 What the decision names by role, this shell holds as refs. Should it fail itself, its whole crew has ended before its
 own end is told: whoever starts another supervisor finds a repository that nobody else has open.
@@ -9,9 +9,9 @@ from typing import assert_never
 
 import pykka
 
-from actors.logic.supervisor import advance
-from actors.logic.supervisor_books import Books, Setup
-from actors.logic.supervisor_effects import (
+from actors.logic.supervisor.books import Books, Setup
+from actors.logic.supervisor.decision import advance
+from actors.logic.supervisor.effects import (
     Announce,
     Attend,
     AttendAll,
@@ -27,7 +27,7 @@ from actors.logic.supervisor_effects import (
     TellDispatch,
     Up,
 )
-from actors.logic.supervisor_states import WHOLE, Idle, State
+from actors.logic.supervisor.states import WHOLE, Idle, State
 from actors.messages import (
     Crew,
     DeploymentSpec,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 import pykka
 
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from benchmarks.figures import load, say, show
 from waypost.cli.explaining import all_words
 from waypost.host.answers.why import Whys

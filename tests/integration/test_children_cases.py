@@ -10,9 +10,9 @@ import pytest
 
 from actors.describing import ExitReason
 from actors.draining import Recycle
-from actors.logic.supervisor_crashes import NONE
-from actors.logic.supervisor_effects import Pass
-from actors.logic.supervisor_states import Over
+from actors.logic.supervisor.crashes import NONE
+from actors.logic.supervisor.effects import Pass
+from actors.logic.supervisor.states import Over
 from actors.messages import ChannelViolated, ChildExited, Terminate, Woken
 from waypost.acting import ActorEnded, Asked
 from waypost.model.ids import Generation

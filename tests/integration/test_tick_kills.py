@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from actors.effects import Ask
-from actors.logic.scheduler import State, Unopened, advance
+from actors.logic.scheduler.decision import State, Unopened, advance
 from substrate import Settings, SigningKey, layout, message_ids, runlog, verify
 from substrate.checking.fsck import Looked, fsck
 from substrate.effects import Again, To

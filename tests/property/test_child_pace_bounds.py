@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.logic.child_pace import Pace, charge, release
+from actors.logic.child.pace import Pace, charge, release
 from ipc.messages import AppendResponse
 from waypost.model.limits import Limits
 

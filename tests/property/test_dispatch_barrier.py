@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.credentials import Assembled, NotAssembled
-from actors.logic.dispatch_barrier import Assembling, Clear, Closed, Deferred, Lingering, TurnedAway
-from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.barrier import Assembling, Clear, Closed, Deferred, Lingering, TurnedAway
+from actors.logic.dispatch.state import Open
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown
 from ipc.deliveries import CredentialsUpdated
 from ipc.messages import GrantsUpdated, RunStart

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from actors.draining import Close, Quiesce, RecycleRequested, StillExecuting
 from actors.effects import Ask, ToSupervisor
 from actors.exits import ExitCounted
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_card import Waning
-from actors.logic.dispatch_routing import accepting_wait
-from actors.logic.dispatch_state import Open, State, Unopened
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.card import Waning
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.routing import accepting_wait
+from actors.logic.dispatch.state import Open, State, Unopened
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Send
 from ipc.messages import RunLive, RunLogCredit, RunStart, ToChild
 from substrate.messages import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.logic.child_outbox import BULK_UNDER_WAY, Blob, Outbox, pump, push, written
+from actors.logic.child.outbox import BULK_UNDER_WAY, Blob, Outbox, pump, push, written
 from ipc import cbor
 from ipc.messages import (
     BUNDLE,

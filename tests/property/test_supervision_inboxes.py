@@ -25,13 +25,13 @@ from actors.draining import (
 )
 from actors.effects import ToSupervisor
 from actors.exits import ExitCounted
-from actors.logic.child_process import KILL
-from actors.logic.child_states import Gone, Killed, Spawn
-from actors.logic.supervisor_books import Setup
-from actors.logic.supervisor_effects import Hire, Pass, TellChild, TellDispatch, Up
-from actors.logic.supervisor_sleep import Auditing, Dormant
-from actors.logic.supervisor_states import CrashLooping, Down, Ending, Stopped, crew_of
-from actors.logic.supervisor_words import describe
+from actors.logic.child.decision import KILL
+from actors.logic.child.states import Gone, Killed, Spawn
+from actors.logic.supervisor.books import Setup
+from actors.logic.supervisor.effects import Hire, Pass, TellChild, TellDispatch, Up
+from actors.logic.supervisor.sleep import Auditing, Dormant
+from actors.logic.supervisor.states import CrashLooping, Down, Ending, Stopped, crew_of
+from actors.logic.supervisor.words import describe
 from actors.messages import (
     ChannelViolated,
     ChildExited,

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.logic.scheduler import Watching
+from actors.logic.scheduler.decision import Watching
 from actors.logic.terminal import Show, State, advance
 from actors.messages import Seen, Watch
 from substrate.messages import Append, Durable, Pause, Unpause, Withheld, WorkflowProcess

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.effects import ToSupervisor
-from actors.logic import child_states
-from actors.logic.child_ears import Ears
-from actors.logic.child_frames import MISSES, Frames, Unfinished, Watch, watched
-from actors.logic.child_process import KILL, LOOK
+from actors.logic.child import states as child_states
+from actors.logic.child.decision import KILL, LOOK
+from actors.logic.child.ears import Ears
+from actors.logic.child.frames import MISSES, Frames, Unfinished, Watch, watched
 from actors.messages import BytesCame, ChannelViolated
 from ipc.secret import Secret
 from waypost.acting import WakeAt

@@ -4,7 +4,7 @@ import asyncio
 from queue import SimpleQueue
 from threading import Thread
 
-from actors.logic.child_requests import Requests, answer, take
+from actors.logic.child.requests import Requests, answer, take
 from ipc.messages import (
     AppendRequest,
     BlobChunk,

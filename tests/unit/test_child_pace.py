@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from actors.effects import Ask
-from actors.logic.child_outbox import Transmit
-from actors.logic.child_pace import Late, Pace, charge, release
-from actors.logic.child_process import PACE
-from actors.logic.child_states import Heard, Killed, Leaving, Setup, Talking
+from actors.logic.child.decision import PACE
+from actors.logic.child.outbox import Transmit
+from actors.logic.child.pace import Late, Pace, charge, release
+from actors.logic.child.states import Heard, Killed, Leaving, Setup, Talking
 from ipc.messages import AppendResponse, BlobPut
 from substrate.messages import Done, Outcome, Refused
 from waypost.acting import Next, WakeAt

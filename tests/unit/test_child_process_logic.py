@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from actors.describing import ExitReason
 from actors.effects import Ask, ToSupervisor
-from actors.logic.child_outbox import Transmit
-from actors.logic.child_process import PATIENCE, last_lines, newest
-from actors.logic.child_states import (
+from actors.logic.child.decision import PATIENCE, last_lines, newest
+from actors.logic.child.outbox import Transmit
+from actors.logic.child.states import (
     Broke,
     Doomed,
     Gone,

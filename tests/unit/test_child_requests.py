@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from actors.errors import RuleBroken
-from actors.logic.child_outbox import Blob
-from actors.logic.child_requests import Fetching, Given, Request, Requests, answer, commits, fetch, take
+from actors.logic.child.outbox import Blob
+from actors.logic.child.requests import Fetching, Given, Request, Requests, answer, commits, fetch, take
 from ipc.messages import (
     AppendRequest,
     AppendResponse,

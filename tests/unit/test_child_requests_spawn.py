@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from actors.errors import RuleBroken
-from actors.logic.child_requests import Request, Requests, answer, commits, take
+from actors.logic.child.requests import Request, Requests, answer, commits, take
 from ipc.messages import INPUT, CancelRequest, FromChild, SpawnRequest, SpawnResult
 from ipc.parse import from_child
 from substrate.messages import Done, Refused, SpawnChild, Stage, WorkflowProcess

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.logic.child_ears import Ears
-from actors.logic.child_frames import Unfinished
-from actors.logic.child_states import Broke, Heard
+from actors.logic.child.ears import Ears
+from actors.logic.child.frames import Unfinished
+from actors.logic.child.states import Broke, Heard
 from actors.messages import BytesCame
 from ipc import control, events
 from ipc.messages import Progress, Ready

@@ -3,9 +3,9 @@
 import pytest
 
 from actors.exits import ExitCounted
-from actors.logic.dispatch_card import Counting, NoChild, Uncounted
-from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import PORTION
+from actors.logic.dispatch.card import Counting, NoChild, Uncounted
+from actors.logic.dispatch.state import Open
+from actors.logic.dispatch.turn import PORTION
 from actors.messages import GenerationDown, GenerationUp
 from ipc.messages import RunStart
 from substrate.messages import (

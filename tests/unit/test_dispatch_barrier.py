@@ -6,7 +6,7 @@ import pytest
 
 from actors.credentials import AskAgain, Assembled, Barred, NotAssembled
 from actors.draining import Doze
-from actors.logic.dispatch_barrier import (
+from actors.logic.dispatch.barrier import (
     PATIENCE,
     READING,
     SOON,
@@ -18,9 +18,9 @@ from actors.logic.dispatch_barrier import (
     Lingering,
     TurnedAway,
 )
-from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import Setup
-from actors.logic.supervisor_why import sentence
+from actors.logic.dispatch.state import Open
+from actors.logic.dispatch.turn import Setup
+from actors.logic.supervisor.why import sentence
 from actors.messages import GenerationDown, Woken
 from ipc.deliveries import CredentialsUpdated, SourcesUpdated
 from ipc.messages import GrantsUpdated, RunStart

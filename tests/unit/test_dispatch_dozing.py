@@ -3,10 +3,10 @@
 import pytest
 
 from actors.draining import Doze, Quiesce
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_card import Up, Waning
-from actors.logic.dispatch_state import Open, Unopened
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.card import Up, Waning
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Open, Unopened
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown
 from ipc.messages import RunStart
 from substrate.messages import Claim, Withheld

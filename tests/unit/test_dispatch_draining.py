@@ -4,10 +4,10 @@ import pytest
 
 from actors.draining import Executing, Quiesce, StillExecuting
 from actors.errors import OutOfTurn
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_card import Waning
-from actors.logic.dispatch_state import Open, Unopened
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.card import Waning
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Open, Unopened
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown, Woken
 from ipc.messages import EventsCommitted, RunLogCredit, RunStart
 from substrate.messages import Claim, TakeUp

@@ -5,9 +5,9 @@ from msgspec import structs
 
 from actors.credentials import AskAgain
 from actors.errors import LogUnreadable, OutOfTurn
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_state import Unopened
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Unopened
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLive, RunLog, RunLogCredit
 from substrate.messages import (

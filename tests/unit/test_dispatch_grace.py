@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actors.draining import Quiesce
-from actors.logic.dispatch_state import Open
+from actors.logic.dispatch.state import Open
 from ipc.messages import EventsCommitted, RunStart
 from substrate.messages import Append, Cancel, Pause, Supervisor, Withheld
 from waypost.model import events as ev

@@ -5,9 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from actors.logic.dispatch_barrier import Barrier
-from actors.logic.dispatch_reading import MOST, NOTHING, ROOM, UNDER_WAY
-from actors.logic.dispatch_state import Open
+from actors.logic.dispatch.barrier import Barrier
+from actors.logic.dispatch.reading import MOST, NOTHING, ROOM, UNDER_WAY
+from actors.logic.dispatch.state import Open
 from actors.messages import GenerationDown, GenerationUp
 from ipc.messages import RunLog
 from substrate.granting import NOTHING_GRANTED

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from actors.logic.dispatch_routing import accepting_wait, no_answer_to
+from actors.logic.dispatch.routing import accepting_wait, no_answer_to
 from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.ids import CallId, Generation, RunId

@@ -1,7 +1,7 @@
 """How a run is given to the child and kept fed: arrow by arrow, over the substrate's real rules on paper."""
 
-from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import chunks
+from actors.logic.dispatch.state import Open
+from actors.logic.dispatch.turn import chunks
 from actors.messages import GenerationDown
 from ipc.messages import EventsCommitted, RunLive, RunLog, RunLogCredit, RunStart
 from substrate.messages import (

@@ -12,10 +12,10 @@ from msgspec import UNSET
 from actors.describing import Changed
 from actors.draining import Executing, RecycleRequested, Renewed, StillExecuting, Weigh
 from actors.effects import ToSupervisor
-from actors.logic.child_states import Weighing
-from actors.logic.supervisor import WATCHING
-from actors.logic.supervisor_states import Running
-from actors.logic.supervisor_words import describe
+from actors.logic.child.states import Weighing
+from actors.logic.supervisor.decision import WATCHING
+from actors.logic.supervisor.states import Running
+from actors.logic.supervisor.words import describe
 from ipc.weight import resident
 from substrate.messages import (
     BeginGeneration,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.credentials import Barred
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from substrate.messages import RunLine
 from waypost.host.answers.records import ChildExit
 from waypost.host.reading import runs

@@ -8,7 +8,7 @@ from typing import Any
 import pykka
 import pytest
 
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from waypost.acting import Ref
 from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import NotNow, Unanswered

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from actors.logic.supervisor_sleep import Dormant
-from actors.logic.supervisor_states import Down, Ending, Lost, Over, Stopped
+from actors.logic.supervisor.sleep import Dormant
+from actors.logic.supervisor.states import Down, Ending, Lost, Over, Stopped
 from waypost.acting import Reply
 from waypost.testing.lifecycle import PUBLIC, outcome
 from waypost.testing.supervision import STATES, step

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.dispatch import DispatchActor
 from actors.effects import Ask
-from actors.logic.dispatch_marks import MOST, Around, Claiming, Marks, Taken, Working, watch
+from actors.logic.dispatch.marks import MOST, Around, Claiming, Marks, Taken, Working, watch
 from actors.messages import DeploymentSpec
 from substrate.messages import Append, Claim, Release, Stage, TakeUp, WorkflowProcess
 from waypost.model import events as ev

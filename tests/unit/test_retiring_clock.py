@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.logic.supervisor_effects import Pass
-from actors.logic.supervisor_retiring import LEAST, PART, part, retire
-from actors.logic.supervisor_states import Retiring, Running
+from actors.logic.supervisor.effects import Pass
+from actors.logic.supervisor.retiring import LEAST, PART, part, retire
+from actors.logic.supervisor.states import Retiring, Running
 from substrate.messages import (
     Cancel,
     Done,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from actors.errors import OutOfTurn
-from actors.logic.scheduler import Unopened, advance
+from actors.logic.scheduler.decision import Unopened, advance
 from actors.messages import Woken
 from substrate.messages import (
     Append,

@@ -7,10 +7,10 @@ import pytest
 
 from actors.describing import ExitReason
 from actors.exits import ExitCounted
-from actors.logic.supervisor_books import Early, Renewing, Resting, Setup
-from actors.logic.supervisor_crashes import NONE, Crashes, charge, excuse, loop, pause
-from actors.logic.supervisor_effects import Announce, Hire, Pass, TellChild, TellDispatch, Up
-from actors.logic.supervisor_states import (
+from actors.logic.supervisor.books import Early, Renewing, Resting, Setup
+from actors.logic.supervisor.crashes import NONE, Crashes, charge, excuse, loop, pause
+from actors.logic.supervisor.effects import Announce, Hire, Pass, TellChild, TellDispatch, Up
+from actors.logic.supervisor.states import (
     BackingOff,
     Counting,
     CrashLooping,
@@ -24,7 +24,7 @@ from actors.logic.supervisor_states import (
     Running,
     Starting,
 )
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, GenerationDown, Launch, Role, Woken
 from substrate.messages import (
     BeginGeneration,

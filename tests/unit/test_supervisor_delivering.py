@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from actors.credentials import DeliverCredentials, DeliverSources
-from actors.logic.supervisor_effects import TellChild, Up
-from actors.logic.supervisor_states import Running, State
+from actors.logic.supervisor.effects import TellChild, Up
+from actors.logic.supervisor.states import Running, State
 from actors.messages import Send
 from ipc.deliveries import CredentialsUpdated
 from substrate.messages import Done, Outcome, Refused

@@ -7,12 +7,12 @@ import pytest
 
 from actors.describing import ExitReason
 from actors.draining import Depart, Doze, GiveWay, Recycle, Rested
-from actors.logic.supervisor_crashes import Crashes
-from actors.logic.supervisor_dozing import NAP, PRESSED, SELDOM
-from actors.logic.supervisor_effects import Dismiss, OpenRepository, Pass, TellChild, TellDispatch
-from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor_states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.crashes import Crashes
+from actors.logic.supervisor.dozing import NAP, PRESSED, SELDOM
+from actors.logic.supervisor.effects import Dismiss, OpenRepository, Pass, TellChild, TellDispatch
+from actors.logic.supervisor.sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
+from actors.logic.supervisor.states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
+from actors.logic.supervisor.words import describe
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Stop, Woken
 from substrate.messages import Done, Outcome, ReadRest, ReadRuns, ReadSealed, Refused, Rest, Withheld
 from waypost.acting import Asked, Halt, Next, Reply, WakeAt

@@ -7,8 +7,8 @@ import pytest
 
 from actors.describing import ExitReason
 from actors.draining import ChildWeighed, Quiesce, Recycle, RecycleRequested, Renewed, StillExecuting, Weigh
-from actors.logic.supervisor_books import Leaving, Renewing, Resting
-from actors.logic.supervisor_effects import (
+from actors.logic.supervisor.books import Leaving, Renewing, Resting
+from actors.logic.supervisor.effects import (
     Announce,
     Dismiss,
     Hire,
@@ -18,7 +18,7 @@ from actors.logic.supervisor_effects import (
     TellDispatch,
     Up,
 )
-from actors.logic.supervisor_states import (
+from actors.logic.supervisor.states import (
     Again,
     BackingOff,
     Bereft,
@@ -39,7 +39,7 @@ from actors.logic.supervisor_states import (
     Succeeding,
     Superseding,
 )
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from actors.messages import (
     ChannelViolated,
     ChildExited,

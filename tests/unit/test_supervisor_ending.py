@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from actors.logic.supervisor_books import Early
-from actors.logic.supervisor_effects import (
+from actors.logic.supervisor.books import Early
+from actors.logic.supervisor.effects import (
     AttendAll,
     Enlist,
     Hire,
     Introduce,
     TellDispatch,
 )
-from actors.logic.supervisor_states import Again, Down, Ending, Lost, Opening, Over, Stopped
+from actors.logic.supervisor.states import Again, Down, Ending, Lost, Opening, Over, Stopped
 from actors.messages import (
     Forward,
     GenerationDown,

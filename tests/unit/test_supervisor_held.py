@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from actors.logic.supervisor_books import Early
-from actors.logic.supervisor_effects import Dismiss, Enlist, EnlistOutsiders, Hire, OpenRepository, Pass, TellChild
-from actors.logic.supervisor_states import Again, Ending, Held, Lifting, Opening, Raising
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.books import Early
+from actors.logic.supervisor.effects import Dismiss, Enlist, EnlistOutsiders, Hire, OpenRepository, Pass, TellChild
+from actors.logic.supervisor.states import Again, Ending, Held, Lifting, Opening, Raising
+from actors.logic.supervisor.words import describe
 from actors.messages import Forward, Role
 from substrate.messages import BeginGeneration, Done, Outcome, Refused, ResumeDeployment, Withheld
 from waypost.acting import Asked, Reply

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from actors.draining import GoAhead, Line, TakeUpMail, TookUp
-from actors.logic import supervisor_states as st
-from actors.logic.supervisor_effects import Pass, TellDispatch, Up
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor import states as st
+from actors.logic.supervisor.effects import Pass, TellDispatch, Up
+from actors.logic.supervisor.words import describe
 from actors.messages import ChildReady, Start
 from waypost.acting import Next
 from waypost.model.ids import Generation

@@ -7,8 +7,8 @@ import pytest
 
 from actors.describing import Description, ExitReason
 from actors.errors import ActorsError
-from actors.logic.supervisor_books import Books, Early
-from actors.logic.supervisor_effects import (
+from actors.logic.supervisor.books import Books, Early
+from actors.logic.supervisor.effects import (
     Announce,
     Attend,
     AttendAll,
@@ -22,8 +22,8 @@ from actors.logic.supervisor_effects import (
     TellDispatch,
     Up,
 )
-from actors.logic.supervisor_forwards import EARLY
-from actors.logic.supervisor_states import (
+from actors.logic.supervisor.forwards import EARLY
+from actors.logic.supervisor.states import (
     Again,
     BackingOff,
     Dismissing,
@@ -39,8 +39,8 @@ from actors.logic.supervisor_states import (
     Starting,
     Unmanned,
 )
-from actors.logic.supervisor_why import sentence
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.why import sentence
+from actors.logic.supervisor.words import describe
 from actors.messages import (
     ChannelViolated,
     ChildExited,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from actors.draining import Quiesce, StillExecuting
-from actors.logic.supervisor_books import Early, Renewing
-from actors.logic.supervisor_effects import Announce, EnlistOutsiders, Pass, TellDispatch
-from actors.logic.supervisor_states import (
+from actors.logic.supervisor.books import Early, Renewing
+from actors.logic.supervisor.effects import Announce, EnlistOutsiders, Pass, TellDispatch
+from actors.logic.supervisor.states import (
     UNSUPERVISED,
     WHOLE,
     Again,
@@ -20,7 +20,7 @@ from actors.logic.supervisor_states import (
     Running,
     Shelving,
 )
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from actors.messages import Forward, GenerationDown, Role, Woken
 from substrate.messages import (
     Done,

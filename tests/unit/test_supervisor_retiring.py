@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from actors.draining import Close, Quiesce, Recycle, RecycleRequested
-from actors.logic.supervisor_books import Renewing
-from actors.logic.supervisor_crashes import NONE, Crashes
-from actors.logic.supervisor_effects import Announce, Pass, TellDispatch, Up
-from actors.logic.supervisor_retiring import LOOKS
-from actors.logic.supervisor_states import (
+from actors.logic.supervisor.books import Renewing
+from actors.logic.supervisor.crashes import NONE, Crashes
+from actors.logic.supervisor.effects import Announce, Pass, TellDispatch, Up
+from actors.logic.supervisor.retiring import LOOKS
+from actors.logic.supervisor.states import (
     BackingOff,
     Counting,
     Draining,
@@ -22,7 +22,7 @@ from actors.logic.supervisor_states import (
     Running,
     Shelving,
 )
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.words import describe
 from actors.messages import ChildReady, Forward, GenerationDown, Role, Stop, Woken
 from substrate.messages import (
     Cancel,

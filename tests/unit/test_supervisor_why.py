@@ -8,9 +8,9 @@ import pytest
 from actors.credentials import Barred
 from actors.describing import ExitReason
 from actors.draining import Executing, Recycle
-from actors.logic.supervisor_down import down
-from actors.logic.supervisor_effects import Announce
-from actors.logic.supervisor_states import (
+from actors.logic.supervisor.down import down
+from actors.logic.supervisor.effects import Announce
+from actors.logic.supervisor.states import (
     BackingOff,
     CrashLooping,
     Down,
@@ -22,8 +22,8 @@ from actors.logic.supervisor_states import (
     Stopped,
     Unmanned,
 )
-from actors.logic.supervisor_why import sentence
-from actors.logic.supervisor_words import alike, describe
+from actors.logic.supervisor.why import sentence
+from actors.logic.supervisor.words import alike, describe
 from actors.messages import ChildExited, ChildReady, Woken
 from substrate.effects import SpaceShort
 from substrate.messages import Done, Outcome

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from actors.describing import Exited, ExitReason
-from actors.logic.supervisor_down import KNOWN
-from actors.logic.supervisor_states import State
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.down import KNOWN
+from actors.logic.supervisor.states import State
+from actors.logic.supervisor.words import describe
 from waypost.cli.explaining import deployment_words, run_words
 from waypost.host.answers.why import DeploymentWhy, MailWhy, Why, Whys
 from waypost.host.reading.deployment_why import told

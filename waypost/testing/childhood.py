@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from actors.logic import child_states as st
-from actors.logic.child_frames import Unfinished
-from actors.logic.child_process import advance
+from actors.logic.child import states as st
+from actors.logic.child.decision import advance
+from actors.logic.child.frames import Unfinished
 from actors.messages import (
     BytesCame,
     Launch,

@@ -64,21 +64,21 @@ def pages() -> dict[str, str]:
     return {
         "supervisor.md": draw(
             "The supervisor of a deployment",
-            "Drawn from `actors/logic/supervisor.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
+            "Drawn from `actors/logic/supervisor/`; `python -m waypost.testing.diagrams docs` draws it anew.",
             supervision.STATES,
             supervision.MESSAGES,
             supervision.step,
         ),
         "child_process.md": draw(
             "The life of a child",
-            "Drawn from `actors/logic/child_process.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
+            "Drawn from `actors/logic/child/decision.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
             childhood.STATES,
             childhood.MESSAGES,
             childhood.step,
         ),
         "dispatch_session.md": draw(
             "A run and the child: the session",
-            "Drawn from `actors/logic/dispatch_session.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Drawn from `actors/logic/dispatch/session.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
             "Away, Pending, Away, Opening is the way in: RunResumed is asked for, committed, durable.",
             dispatching.sessions(),
             dispatching.SESSION_MESSAGES,
@@ -87,7 +87,7 @@ def pages() -> dict[str, str]:
         ),
         "dispatch_child.md": draw(
             "The child, as dispatch has it",
-            "Drawn from `actors/logic/dispatch_exits.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Drawn from `actors/logic/dispatch/exits.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
             "An exit that nobody expected is counted against the runs that were driven, before another child comes.",
             dispatching.children(),
             dispatching.CHILD_MESSAGES,
@@ -96,7 +96,7 @@ def pages() -> dict[str, str]:
         ),
         "dispatch_errand.md": draw(
             "A run's mail: the errand",
-            "Drawn from `actors/logic/dispatch_queue.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
+            "Drawn from `actors/logic/dispatch/queue.py`; `python -m waypost.testing.diagrams docs` draws it anew.",
             dispatching.errands(),
             dispatching.ERRAND_MESSAGES,
             dispatching.apply,
@@ -104,7 +104,7 @@ def pages() -> dict[str, str]:
         ),
         "dispatch_grace.md": draw(
             "A run that is being cancelled",
-            "Drawn from `actors/logic/dispatch_grace.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Drawn from `actors/logic/dispatch/grace.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
             "Its code has its time from when it was told, and its host so long to find a child that tells it.",
             gracing.graces(),
             gracing.GRACE_MESSAGES,
@@ -113,7 +113,7 @@ def pages() -> dict[str, str]:
         ),
         "dispatch_barrier.md": draw(
             "The barrier before a run's start",
-            "Drawn from `actors/logic/dispatch_barrier.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
+            "Drawn from `actors/logic/dispatch/barrier.py`; `python -m waypost.testing.diagrams docs` draws it anew.\n"
             "Only in Clear a run is given to the child; in TurnedAway one that a mail begins fails at once.",
             gating.gates(),
             gating.GATE_MESSAGES,

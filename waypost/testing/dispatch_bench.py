@@ -12,10 +12,10 @@ from actors.credentials import Barred
 from actors.draining import RecycleRequested, Rested, StillExecuting, Takes, TookUp
 from actors.effects import Ask, ToKeeper, ToSupervisor
 from actors.exits import ExitCounted
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_card import Broken, Up, Waning
-from actors.logic.dispatch_state import Open, State, Unopened
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.card import Broken, Up, Waning
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Open, State, Unopened
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Send
 from ipc.messages import RunStart
 from substrate.messages import (

@@ -6,9 +6,9 @@ from typing import Any
 from msgspec import Raw
 
 from actors.draining import Doze, Quiesce
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_card import Away, Card, Counting, Feeding, Live, Opening, Over
-from actors.logic.dispatch_state import Open
+from actors.logic.dispatch.card import Away, Card, Counting, Feeding, Live, Opening, Over
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Open
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.messages import RunLogCredit
 from substrate.messages import (

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.credentials import Assembled, NotAssembled
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_barrier import Assembling, Deferred, Lingering, TurnedAway
-from actors.logic.dispatch_state import Open
-from actors.logic.dispatch_turn import Setup
+from actors.logic.dispatch.barrier import Assembling, Deferred, Lingering, TurnedAway
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Open
+from actors.logic.dispatch.turn import Setup
 from actors.messages import GenerationDown, GenerationUp, Woken
 from ipc.deliveries import CredentialsUpdated
 from substrate.messages import Durable, GrantsChanged, InForce

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from actors.logic.dispatch import advance
-from actors.logic.dispatch_state import Open
+from actors.logic.dispatch.decision import advance
+from actors.logic.dispatch.state import Open
 from actors.messages import GenerationDown, GenerationUp, Woken
 from substrate.messages import Cancel, Done, Outcome, Refused, Withheld
 from waypost.acting import Next

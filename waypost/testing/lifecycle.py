@@ -9,9 +9,9 @@ from typing import Any
 from actors.credentials import DeliverCredentials, DeliverSources
 from actors.draining import Recycle
 from actors.errors import ActorsError
-from actors.logic.supervisor_effects import Pass
-from actors.logic.supervisor_states import Ending
-from actors.logic.supervisor_words import describe
+from actors.logic.supervisor.effects import Pass
+from actors.logic.supervisor.states import Ending
+from actors.logic.supervisor.words import describe
 from actors.messages import Describe, Forward, Start, Stop
 from substrate.messages import (
     BeginGeneration,

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from actors.effects import Ask
-from actors.logic.scheduler import State, Unopened, advance
-from actors.logic.scheduler_ticks import Warn
+from actors.logic.scheduler.decision import State, Unopened, advance
+from actors.logic.scheduler.ticks import Warn
 from substrate import layout
 from substrate.messages import (
     Append,

@@ -18,11 +18,11 @@ from actors.draining import (
     StillExecuting,
 )
 from actors.exits import ExitCounted
-from actors.logic import supervisor_states as st
-from actors.logic.supervisor import advance
-from actors.logic.supervisor_books import Books, Early, Leaving, Renewing, Resting, Setup
-from actors.logic.supervisor_crashes import Crashes
-from actors.logic.supervisor_sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
+from actors.logic.supervisor import states as st
+from actors.logic.supervisor.books import Books, Early, Leaving, Renewing, Resting, Setup
+from actors.logic.supervisor.crashes import Crashes
+from actors.logic.supervisor.decision import advance
+from actors.logic.supervisor.sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.messages import (
     ChannelViolated,
     ChildExited,

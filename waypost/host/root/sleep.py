@@ -13,7 +13,7 @@ from typing import assert_never
 
 from actors.describing import Description
 from actors.draining import Depart, GiveWay
-from actors.logic import supervisor_why
+from actors.logic.supervisor import why as supervisor_why
 from actors.messages import Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from waypost.acting import Next, Reply, Tell, WakeAt

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from actors.describing import Description
-from actors.logic.supervisor_down import down
+from actors.logic.supervisor.down import down
 from waypost.model.why import Sentence
 
 HOST_FAULT = "host-fault"

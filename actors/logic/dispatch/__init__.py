@@ -1,0 +1,1 @@
+"""Which mail goes to which run, and which run to the child. It begins in ``decision``; pure."""
