@@ -11,7 +11,7 @@ from waypost.model.mail_mime import DEPTH, PARTS
 from waypost.model.mail_scan import ID_LIMIT, THREAD_LIMIT
 from waypost.model.mail_text import decode, unbase64, words
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "mail"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "mail"
 
 
 def test_a_field_is_found_whatever_its_case_blanks_and_folds() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from waypost.model.mail import Answer, answer, parse, scan, sender_matches
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "mail"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "mail"
 
 
 def mail(text: str, head: str = "") -> bytes:

@@ -88,7 +88,7 @@ def value(families: dict[str, Metric], name: str, **labels: str) -> float:
 
 def test_each_metric_of_the_page_is_in_the_document_and_each_of_the_document_on_the_page() -> None:
     """With its kind and its labels: who builds an alert on it looks there."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*)\|", page, re.MULTILINE)
     told = {name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
     found = {}

@@ -25,7 +25,7 @@ from waypost.model.times import stamp, unstamp
 from waypost.testing.sayings import parse
 from waypost.testing.supervision import BOOKS, LATCHED, RUNNING, SETUP, STATES, a_spec, ledger_of_a_step
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "why.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "why.md").read_text(encoding="utf-8")
 AT = unstamp("2026-11-29T08:00:00.000Z")
 RUN = RunId("run_3_00112233445566aa")
 CALL = CallId("r1#3")

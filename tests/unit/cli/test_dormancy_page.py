@@ -7,7 +7,7 @@ from waypost.cli.bounds import bounds
 from waypost.host.root.slots import most
 from waypost.model.limits import DEFAULT, Limits
 
-PAGE = (Path(__file__).parents[2] / "docs" / "dormancy.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "dormancy.md").read_text(encoding="utf-8")
 
 
 def test_its_workflow_is_kept_warm() -> None:

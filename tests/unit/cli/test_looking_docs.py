@@ -9,7 +9,7 @@ from waypost.cli.top import HEADINGS, lines
 from waypost.host.answers.top import Top, TopRow
 from waypost.testing.sayings import parse
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 LOOKING = (DOCS / "looking.md").read_text(encoding="utf-8")
 COMMANDS = [
     re.split(r"\s{3,}", line)[0]

@@ -13,7 +13,7 @@ from waypost.model.rehearsal import Recorded, Tried
 from waypost.testing.histories import flow, folders
 from waypost.testing.memory_log import REPOSITORY, RUN
 
-HISTORIES = folders(Path(__file__).parents[1] / "histories")
+HISTORIES = folders(Path(__file__).parents[2] / "histories")
 
 
 @pytest.fixture(autouse=True)
