@@ -6,9 +6,10 @@ the same through the SubstrateActor, and 16 events in one append, as one commit,
 The asker waits until its append is durable. In five rounds each: a round's ratio is that of its medians, and what is
 judged is the median of the rounds, so that a minute in which the disk or a neighbour is another one decides nothing.
 Prints p50, p99, the ratios and their limits; with ``--grown``, too, the same append on a repository with 20,000 events
-in the run and 5,000 consumed mails against a fresh one. The figures by themselves mean nothing.
+in the run and 5,000 consumed mails against a fresh one. ``--young`` gives each round a SQLite of its own, whose log
+still grows, as that of the trial behind the limits did. The figures by themselves mean nothing.
 
-    python -m benchmarks.append [--count N] [--grown] [--folder DIR]
+    python -m benchmarks.append [--count N] [--young] [--grown] [--folder DIR]
 """
 
 import argparse
@@ -20,7 +21,9 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -64,6 +67,7 @@ CHECKPOINTED = 1500
 """Inserts after which SQLite has checkpointed once: it does at 1,000 pages of its log, and each insert writes one."""
 ROW = 307
 """Bytes of a row of SQLite's: what an event here has, 254 and 359 in turn."""
+Contestants: TypeAlias = dict[str, Callable[[], object]]
 _IDLE = Again(Idle())
 OUTPUT = ev.Value(inline=msgspec.Raw(b'{"amount":"12.50","purpose":"' + b"x" * 150 + b'"}'))
 
@@ -178,10 +182,10 @@ class Engine(Bench):
         list(self._writer.close(self._now()))
 
 
-def sqlite(path: Path, batch: int = 1) -> Callable[[], None]:
+def sqlite(path: Path, batch: int = 1, inserted: int = CHECKPOINTED) -> Callable[[], None]:
     """The same insert: one row of the same size for each event, keyed by run and seq; a batch in one transaction.
 
-    Its log is as long as it gets when this returns, as after any first checkpoint: from then on it is overwritten. As
+    After so many are ``inserted`` its log is as long as it gets when this returns: from then on it is overwritten. As
     long as it grows, each sync has the file's new length to write, too, and takes up to twice as long.
     """
     base = sqlite3.connect(path, isolation_level=None)
@@ -201,7 +205,7 @@ def sqlite(path: Path, batch: int = 1) -> Callable[[], None]:
         base.execute("commit")
 
     base.execute("pragma synchronous=off")
-    for _ in range(CHECKPOINTED):
+    for _ in range(inserted):
         insert()
     base.execute("pragma synchronous=full")
     return insert if batch == 1 else transaction
@@ -218,9 +222,11 @@ def interleaved(contestants: Mapping[str, Callable[[], object]], count: int) -> 
     return taken
 
 
-def rounds(contestants: Mapping[str, Callable[[], object]], count: int) -> list[dict[str, list[float]]]:
-    """So many of each altogether, in rounds."""
-    return [interleaved(contestants, max(2, count // ROUNDS)) for _ in range(ROUNDS)]
+def rounds(
+    contestants: Mapping[str, Callable[[], object]], count: int, anew: Callable[[int], Contestants]
+) -> list[dict[str, list[float]]]:
+    """So many of each altogether, in rounds; ``anew`` gives those that begin each round as new ones."""
+    return [interleaved({**contestants, **anew(number)}, max(2, count // ROUNDS)) for number in range(ROUNDS)]
 
 
 def show(taken: Sequence[dict[str, list[float]]], against: str, limit: float) -> None:
@@ -236,10 +242,19 @@ def show(taken: Sequence[dict[str, list[float]]], against: str, limit: float) ->
         )
 
 
+def _young(path: Path, batch: int, number: int) -> Contestants:
+    return {"sqlite": sqlite(path.with_suffix(f".{number}.sqlite"), batch, inserted=1)}
+
+
+def _nothing(_number: int) -> Contestants:
+    return {}
+
+
 def main() -> None:
     """Measure each contestant, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--young", action="store_true", help="against a SQLite whose log grows")
     parser.add_argument("--grown", action="store_true")
     parser.add_argument("--folder", help="where to write; must be on a real disk")
     options = parser.parse_args()
@@ -252,14 +267,15 @@ def main() -> None:
             ("through the actor", through.append, 1, 1.7),
             (f"a batch of {BATCH}", through.batch, BATCH, 1.8),
         ):
-            contestants: dict[str, Callable[[], object]] = {
+            contestants: Contestants = {
                 "fdatasync": Probe(here / "raw", BLOCK + 500 * (batch - 1)),
                 "sqlite": sqlite(here / f"{name}.sqlite", batch),
                 name: act,
             }
             interleaved(contestants, 200)
             gc.collect()
-            taken = rounds(contestants, options.count)
+            anew = partial(_young, here / name, batch) if options.young else _nothing
+            taken = rounds(contestants, options.count, anew)
             show(taken, "sqlite", limit)
             steady([value for each in taken for value in each["fdatasync"]])
         engine.stop()
@@ -267,7 +283,7 @@ def main() -> None:
         if options.grown:
             grown, fresh = Through(here / "grown.git"), Through(here / "fresh.git")
             grown.grow(20_000, 5_000)
-            show(rounds({"fresh": fresh.append, "grown": grown.append}, options.count), "fresh", 1.3)
+            show(rounds({"fresh": fresh.append, "grown": grown.append}, options.count, _nothing), "fresh", 1.3)
             grown.stop()
             fresh.stop()
 
