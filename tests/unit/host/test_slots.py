@@ -24,7 +24,7 @@ from waypost.model.ids import Deployment
 from waypost.model.limits import DEFAULT, Limits
 
 LIMITS = Limits(threads=HOST + 2 * ONE)
-A, B, C, D = (Deployment(name) for name in "abcd")
+A, B, C, D, E = (Deployment(name) for name in "abcde")
 ALL = frozenset({A, B, C, D})
 NOBODY = frozenset[Deployment]()
 
@@ -82,6 +82,26 @@ def test_who_is_on_the_way_in_for_ever_keeps_nobody_out() -> None:
         assert Enter(C) not in moves(slots, LIMITS, uncounted=(), may_leave=())[1], look
         slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}))
     assert moves(slots, LIMITS, uncounted=(), may_leave=())[1] == (Enter(C),)
+
+
+def test_who_hangs_has_each_that_comes_wait_no_longer_than_one_that_works() -> None:
+    """A pause each, once it has been on the way for half a minute, whoever has come in since; others are waited for."""
+    slots, _ = moves(waiting(A, B), LIMITS, uncounted=(), may_leave=())
+
+    def pause(slots: Slots, *moving: Deployment, entered: int) -> tuple[Slots, tuple[object, ...]]:
+        looked = impatient(replace(slots, patience=Patience(7, entered)), 7, moving=frozenset(moving))
+        return moves(looked, LIMITS, uncounted=(), may_leave=())
+
+    for _ in range(VAIN - 1):
+        slots, _ = pause(slots, A, entered=slots.entered - 1)
+    for name in (C, D):
+        slots, made = pause(wants(slots, name), A, entered=slots.entered)
+        assert made == (Enter(name),)
+    slots, made = pause(wants(slots, E), A, D, entered=slots.entered)
+    assert made == (), "D will make room, or is up in a moment"
+    slots, made = pause(wants(left(slots, A), A), B, entered=slots.entered)
+    assert made == (Enter(E),), "in the place of the one that hung"
+    assert pause(slots, A, entered=slots.entered)[1] == (), "that counts anew"
 
 
 def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:

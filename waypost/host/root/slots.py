@@ -4,8 +4,8 @@ Whoever is woken waits behind those that were woken before. When there is no roo
 are asked to give way: they let go as soon as there is nothing for them to do, and others are asked beside one that
 doesn't within a while. Where all of them are at work for a while, one more is let in: a bound that nobody could ever
 get past would be a standstill. Somebody who is on the way in or out makes room soon: on a machine that is busy with
-them, more at once would only be slower. Only where that takes as long as a process has to be ready, it is no busy
-machine, but some that hang. Pure.
+them, more at once would only be slower. Only those for whom that takes as long as a process has to be ready aren't
+waited for: that is no busy machine, they hang. Pure.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -22,7 +22,7 @@ ONE = 7
 PATIENCE = 2.0
 """Seconds in which nobody came in, after which one more is let in."""
 VAIN = 15
-"""So many times that pause is waited for those on the way in or out: 30 s, then they aren't waited for."""
+"""So many times that pause whoever is on the way in or out is waited for: 30 s, then no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Slots:
     """How often somebody has come in."""
     extra: int = 0
     """So many were let in over the bound, as far as there still are so many too many."""
-    vain: int = 0
-    """Pauses since somebody came in, in which others were on the way in or out."""
+    vain: Mapping[Deployment, int] = field(default_factory=dict)
+    """At how many pauses each of those awake was on the way in or out: whoever hangs does so whoever comes in."""
     patience: Patience | None = None
 
 
@@ -85,14 +85,16 @@ def wants(slots: Slots, name: Deployment, before: Container[Deployment] = ()) ->
 def entered(slots: Slots, name: Deployment) -> Slots:
     """It is awake now."""
     waiting = tuple(each for each in slots.waiting if each != name)
-    return replace(slots, awake={**slots.awake, name: None}, waiting=waiting, entered=slots.entered + 1, vain=0)
+    return replace(slots, awake={**slots.awake, name: None}, waiting=waiting, entered=slots.entered + 1)
 
 
 def left(slots: Slots, name: Deployment) -> Slots:
     """It is awake no more, and waits for nothing."""
     awake = {each: None for each in slots.awake if each != name}
     waiting = tuple(each for each in slots.waiting if each != name)
-    return replace(slots, awake=awake, waiting=waiting, pressed=slots.pressed - {name}, late=slots.late - {name})
+    vain = {each: pauses for each, pauses in slots.vain.items() if each != name}
+    pressed, late = slots.pressed - {name}, slots.late - {name}
+    return replace(slots, awake=awake, waiting=waiting, pressed=pressed, late=late, vain=vain)
 
 
 def moves(
@@ -125,13 +127,12 @@ def impatient(slots: Slots, token: int, *, moving: frozenset[Deployment]) -> Slo
     pause = slots.patience
     if pause is None or pause.token != token:
         return slots
-    slots = replace(slots, patience=None)
+    vain = {**slots.vain, **{name: slots.vain.get(name, 0) + 1 for name in moving}}
+    slots = replace(slots, patience=None, vain=vain)
     if slots.entered != pause.entered:
         return slots
-    slots = replace(slots, late=slots.pressed - moving)
-    if moving and slots.vain + 1 < VAIN:
-        return replace(slots, vain=slots.vain + 1)
-    return replace(slots, extra=slots.extra + 1, vain=0)
+    soon = frozenset(name for name in moving if vain[name] < VAIN)
+    return replace(slots, late=slots.pressed - soon, extra=slots.extra + (not soon))
 
 
 def _taken(slots: Slots, uncounted: Container[Deployment]) -> int:
