@@ -216,6 +216,14 @@ def test_a_deployment_that_keeps_failing_is_given_up_alone() -> None:
     assert second.supervisor == ref("supervisor b 1")
 
 
+def test_what_others_failed_is_counted_against_nobody() -> None:
+    """Two deployments and the bus fail once each, within a moment: each is made anew."""
+    failing = ActorEnded("b/supervisor", 1, "bug"), started(B, 2), ActorEnded("mail-bus", 1, "bug"), BusStarted(2, BUS)
+    assert StartDeployment(A, 2) in after(*UP, *failing, ActorEnded("a/supervisor", 1, "bug"))[1]
+    second = *failing[:2], ActorEnded("a/supervisor", 1, "bug"), started(A, 2)
+    assert after(*UP, *second, ActorEnded("mail-bus", 1, "bug"))[1] == [StartBus(2)]
+
+
 @pytest.mark.parametrize("part", ["clock", "wires"])
 def test_without_a_clock_or_the_wires_the_host_ends(part: str) -> None:
     """They can't be made anew beside what still runs."""

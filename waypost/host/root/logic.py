@@ -1,7 +1,8 @@
 """What the root decides: what is started in which order, what is started again, and how everything is stopped.
 
-The bus and each supervisor may fail a few times within a window and are made anew; beyond that a deployment is given up
-by itself (its neighbours go on), and a host without a bus ends, because mail that nobody can take in is no host.
+The bus and each supervisor may fail a few times within a window, each on its own, and are made anew; beyond that a
+deployment is given up by itself (its neighbours go on), and a host without a bus ends, because mail that nobody can
+take in is no host.
 """
 
 from collections.abc import Mapping
@@ -113,9 +114,7 @@ def _opening(setup: st.Setup, state: st.Opening, message: RootMessage, now: Now)
     match message:
         case BusStarted():
             members = state.members.values()
-            running = st.Running(
-                state.members, message.bus, state.incarnation, state.faults, state.dormancy, state.lapses
-            )
+            running = st.Running(state.members, message.bus, state.incarnation, state.dormancy, state.lapses)
             serve = (Tell(m.courier, Serve(m.supervisor, message.bus)) for m in members if isinstance(m, st.Raised))
             # The bus that was to send these away, or have them begin, may have ended before it did.
             depart = (Tell(m.supervisor, Depart()) for m in members if isinstance(m, st.Parting))
@@ -137,15 +136,12 @@ def _running(setup: st.Setup, state: st.Running, message: RootMessage, now: Now)
         case ActorEnded(name) if name == BUS:
             if message.incarnation != state.incarnation:
                 return Next(state)
-            faults = _recent(state.faults, now, setup.limits)
-            if len(faults) >= setup.limits.actor_failures:
-                broke = HostBroke(f"the mail bus failed {len(faults)} times: {message.failure}")
-                return Next(replace(state, faults=faults), (st.GiveUp(broke),))
+            lapses, often = st.lapsed(state.lapses, name, now, setup.limits)
+            if often >= setup.limits.actor_failures:
+                broke = HostBroke(f"the mail bus failed {often} times: {message.failure}")
+                return Next(replace(state, lapses=lapses), (st.GiveUp(broke),))
             incarnation = state.incarnation + 1
-            return Next(
-                st.Opening(state.members, incarnation, faults, state.dormancy, state.lapses),
-                (st.StartBus(incarnation),),
-            )
+            return Next(st.Opening(state.members, incarnation, state.dormancy, lapses), (st.StartBus(incarnation),))
         case _:
             following = _of_deployments(setup, state, message, now)
             if not isinstance(following.state, st.Running):
@@ -240,28 +236,28 @@ def _ended(  # noqa: PLR0911 - one return per actor that ends
         return Next(state, (st.Dismiss(member.supervisor),))
     if role != SUPERVISOR:
         return Next(state)
-    return _made_anew(setup, state, member, message.failure, now)
+    return _made_anew(setup, state, member, message, now)
 
 
 def _made_anew(
-    setup: st.Setup, state: st.Opening | st.Running, member: st.Raised, failure: str | None, now: Now
+    setup: st.Setup, state: st.Opening | st.Running, member: st.Raised, ended: ActorEnded, now: Now
 ) -> Next[st.State]:
-    reason = f"its supervisor failed: {failure}" if failure else "its supervisor has ended"
-    faults = _recent(state.faults, now, setup.limits)
+    reason = f"its supervisor failed: {ended.failure}" if ended.failure else "its supervisor has ended"
+    lapses, often = st.lapsed(state.lapses, ended.name, now, setup.limits)
     incarnation = member.incarnation + 1
     after: st.Member
     effects: list[object] = [st.Dismiss(member.courier)]
     dormancy = state.dormancy
-    if len(faults) >= setup.limits.actor_failures:
+    if often >= setup.limits.actor_failures:
         dormancy = replace(dormancy, slots=left(dormancy.slots, member.spec.name))
-        shown = described(member.spec, "down", f"host-fault: {reason}, {len(faults)} times in a short while")
+        shown = described(member.spec, "down", f"host-fault: {reason}, {often} times in a short while")
         after = st.Lost(spec=member.spec, incarnation=incarnation, description=shown)
     else:
         shown = described(member.spec, "starting", reason)
         after = st.Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)
         effects.append(st.StartDeployment(member.spec, incarnation))
     members = {**state.members, member.spec.name: after}
-    after_all = replace(state, members=members, faults=faults, dormancy=dormancy)
+    after_all = replace(state, members=members, lapses=lapses, dormancy=dormancy)
     return Next(after_all, (*effects, st.Report(shown), *_all_down(members)))
 
 
@@ -337,7 +333,3 @@ def _all_down(members: Mapping[Deployment, st.Member]) -> tuple[st.GiveUp, ...]:
         return ()
     shown = (each.description for each in members.values())
     return (st.GiveUp(AllDown(tuple(f"{each.name}: {each.reason}" for each in shown))),)
-
-
-def _recent(faults: tuple[float, ...], now: Now, limits: Limits) -> tuple[float, ...]:
-    return (*(fault for fault in faults if fault > now.mono - limits.actor_window), now.mono)

@@ -19,10 +19,8 @@ def unseated(
     setup: st.Setup, state: st.Opening | st.Running, seat: Seat, message: ActorEnded, now: Now
 ) -> Next[st.State]:
     """Whoever sat there has failed."""
-    since = now.mono - setup.limits.actor_window
-    lapses = (*((name, at) for name, at in state.lapses if at > since), (seat.name, now.mono))
+    lapses, often = st.lapsed(state.lapses, seat.name, now, setup.limits)
     after = replace(state, lapses=lapses)
-    often = sum(name == seat.name for name, _ in lapses)
     if often >= setup.limits.actor_failures:
         return Next(after, (st.Vacate(seat, f"failed {often} times within a short while: {message.failure}"),))
     members = state.members.values() if seat.watches else ()

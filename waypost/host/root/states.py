@@ -223,8 +223,14 @@ class Dormancy:
 
 
 Lapses: TypeAlias = tuple[tuple[str, float], ...]
-"""Whoever looks on and has failed lately: its seat's name, and when, in monotonic seconds."""
+"""Who has failed lately, the bus, supervisors and whoever looks on: an actor's name, and when, in monotonic seconds."""
 NO_LAPSES: Lapses = ()
+
+
+def lapsed(lapses: Lapses, name: str, now: Now, limits: Limits) -> tuple[Lapses, int]:
+    """An actor has failed: who has within the window, and how often this one did, which alone is what counts for it."""
+    recent = (*((each, at) for each, at in lapses if at > now.mono - limits.actor_window), (name, now.mono))
+    return recent, sum(each == name for each, _ in recent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,19 +253,17 @@ class Opening:
 
     members: Mapping[Deployment, Member]
     incarnation: int
-    faults: tuple[float, ...] = ()
     dormancy: Dormancy = field(default_factory=Dormancy)
     lapses: Lapses = NO_LAPSES
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The bus lives. ``faults``: when it or supervisors failed lately, in monotonic seconds."""
+    """The bus lives."""
 
     members: Mapping[Deployment, Member]
     bus: Ref
     incarnation: int
-    faults: tuple[float, ...] = ()
     dormancy: Dormancy = field(default_factory=Dormancy)
     lapses: Lapses = NO_LAPSES
 
