@@ -7,6 +7,8 @@ import pytest
 
 from actors.describing import Description
 from actors.draining import Depart, GiveWay, GoAhead
+from actors.logic.supervisor.words import BARRED, BROKEN
+from actors.logic.supervisor.words import FULL as FULL_DISK
 from actors.messages import Start, StateChanged, Woken
 from actors.watching import APPROVALS, FOLLOWED, Sleeps
 from substrate.messages import Ref
@@ -302,6 +304,15 @@ def test_who_is_slow_is_waited_for_from_when_somebody_else_is_ready() -> None:
     ready = (*coming, up(B.name, "running"))
     assert patience in after(*ready).effects
     assert Tell(ref("supervisor b 1"), GoAhead()) in after(*ready, Woken(3)).effects
+
+
+@pytest.mark.parametrize("code", [BROKEN, FULL_DISK, BARRED])
+def test_who_runs_and_can_begin_no_run_is_waited_for_by_nobody(code: str) -> None:
+    """Also one that is both barred and on a full disk, which is what is said of it first."""
+    shown = replace(says(A.name, "running").description, line="called", code=code)
+    coming = (*SLEEPING, Rouse(A.name), Rouse(B.name), started(A.name), started(B.name))
+    waits = replace(says(B.name, "running").description, line="waits")
+    assert Tell(ref("supervisor b 1"), GoAhead()) in after(*coming, StateChanged(waits), StateChanged(shown)).effects
 
 
 # --- what else may happen ------------------------------------------------------------------------------------------

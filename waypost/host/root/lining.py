@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from actors.draining import GoAhead
 from actors.draining import Line as Place
+from actors.logic.supervisor.words import BARRED, BROKEN, FULL
 from actors.messages import Start, Woken
 from waypost.acting import Next, Tell, WakeAt
 from waypost.host.root import line
@@ -15,8 +16,8 @@ from waypost.model.times import Now
 UNTOLD = frozenset({"idle", "waking"})
 """States that a deployment is shown in before its supervisor has said anything."""
 _COMING = UNTOLD | {"starting"}
-_HINDERED = frozenset({"broken-code", "barred"})
-"""Codes of one that runs, and takes up no mail."""
+_HINDERED = frozenset({BROKEN, FULL, BARRED})
+"""Codes of one that runs, and begins no run for a mail."""
 
 
 def stand(state: st.Opening | st.Running, name: Deployment) -> Stand:
