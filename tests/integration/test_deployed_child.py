@@ -221,13 +221,16 @@ def test_a_staged_tree_whose_command_was_killed_goes_with_the_next_look(
     ended = subprocess.run([sys.executable, "-c", killed], env=environment, capture_output=True, text=True, check=False)
     left = Path(ended.stdout.strip()).parent
     assert (left / TREE / "a" / "flow.py").exists()
+    locking = tmp_path / "waypost-look-young"
+    locking.mkdir()
     foreign = tmp_path / "waypost-mine"
     foreign.mkdir()
     with staged(CODE) as used:
-        assert left.exists(), "one that is so young may be about to be locked"
-        for each in (left, foreign, used.parent):
+        assert not left.exists()
+        assert locking.exists(), "one that is so young and empty may be about to be locked"
+        for each in (locking, foreign, used.parent):
             os.utime(each, (0, 0))
         with staged(CODE):
-            assert not left.exists()
+            assert not locking.exists()
             assert read(str(used)) == CODE
     assert list(tmp_path.iterdir()) == [foreign]

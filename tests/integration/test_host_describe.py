@@ -5,12 +5,16 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from ipc.environment import MARK
+from ipc.strays import Mark, bears
 from waypost.host.code.describe import describe, describe_all
+from waypost.host.code.staging import begins, end_looks, staged
 from waypost.host.errors import BadWorkflow, NotOurs, Taken
 from waypost.host.exits import Exit
 from waypost.host.own import PACKAGES, check_own
@@ -180,6 +184,30 @@ def test_a_description_dies_with_its_host(tmp_path: Path) -> None:
         assert host.wait() == -signal.SIGKILL
     check_ended(pid)
     check_ended(started)
+
+
+def test_what_left_its_group_in_a_look_whose_command_was_killed_ends_with_the_next_start_and_no_other_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It bears a mark by which it is found once nobody looks any more; a look that is under way goes on."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    file, pid = tmp_path / "slow.py", tmp_path / "pid"
+    file.write_text(
+        "import os, signal, subprocess, time\nfrom pathlib import Path\n"
+        f"Path({str(pid)!r}).write_text(str(subprocess.Popen(['sleep', '300'], start_new_session=True).pid))\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(300)\n"
+    )
+    code = (
+        "import os; from pathlib import Path; from waypost.host.code.describe import describe; "
+        f"describe(Path({str(file)!r}), timeout=60, environment=os.environ)"
+    )
+    with Background(command=(sys.executable, "-c", code), env={"TMPDIR": str(tmp_path)}) as host:
+        assert host.wait() == -signal.SIGKILL
+    with staged({}) as used, Background(command=("sleep", "300"), env={MARK: f"{begins(used)}x"}) as other:
+        end_looks()
+        check_ended(pid)
+        assert bears(other.pid, Mark(begins(used)))
+    assert not list(tmp_path.glob("waypost-look-*"))
 
 
 def test_a_files_name_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ from waypost.host.clock import SystemClock
 from waypost.host.code.deploying import Means, deploy_all, keys
 from waypost.host.code.describe import describe
 from waypost.host.code.redeploying import Redeployer
+from waypost.host.code.staging import end_looks
 from waypost.host.credentials.file import read as read_credentials
 from waypost.host.datadir.directory import DataDir, lay_out, prepare, refuse_unfinished
 from waypost.host.datadir.lock import HostLock
@@ -121,6 +122,7 @@ class Host:
             reserved = opened.enter_context(Reserved.begin())
             sweeping = opened.enter_context(Sweeping(reserved)) if config.isolation.mode == "uid" else None
             end_leftovers(data, reserved, sweeping)
+            end_looks()
             refuse_unfinished(data)
             credentials = read_credentials(data.credentials)
             key, secret = keys(data)

@@ -27,7 +27,7 @@ from ipc.strays import OPTION
 from waypost.host.code.file import FileTree
 from waypost.host.code.folder import FolderTree
 from waypost.host.code.source import Source
-from waypost.host.code.staging import staged
+from waypost.host.code.staging import begins, staged
 from waypost.host.code.untimely import deployed_already, refuse_untimely
 from waypost.host.described import Described
 from waypost.host.errors import BadWorkflow, Taken
@@ -183,8 +183,8 @@ def looked(
     Gives the folder that the tree was in, all that it said, and what to say where that isn't to be used. Raises
     TimeoutExpired, with what it had said by then.
     """
-    mark = how.isolation.mark(f"{secrets.token_hex(16)}.")
     with staged(files) as folder:
+        mark = how.isolation.mark(f"{begins(folder)}{secrets.token_hex(16)}.")
         how.isolation.let_in(folder, folder.parent)
         boxed = how.isolation.arguments(str(folder))
         marked = (OPTION, mark.text) if mark.text else ()
