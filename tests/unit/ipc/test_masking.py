@@ -84,6 +84,30 @@ def test_a_value_of_several_lines_is_found_however_it_is_written(written: Callab
     assert "a b, " in shown, "of few bytes, made flat: not looked for"
 
 
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+@pytest.mark.parametrize("written", [str, repr, ascii, json.dumps, lambda text: json.dumps(json.dumps(text))])
+@pytest.mark.parametrize("end", LINE_ENDS, ids=ascii)
+def test_each_line_end_that_python_knows_may_stand_between_two_words(end: str, written: Callable[[str], str]) -> None:
+    """A text that came from a page of the web, or was split and joined, is the same key."""
+    mask = NOTHING.learned({"pem": KEY.encode()})
+    said = f"with {written(end.join(KEY.split()))}.".encode()
+    for cut in range(1, len(said)):
+        stream = Stream()
+        shown = stream.feed(said[:cut], mask) + stream.feed(said[cut:], mask) + stream.feed(b"", mask)
+        assert shown == mask.hidden(said)
+        assert b"[secret pem]" in shown
+
+
+def test_many_backslashes_after_a_word_of_a_value_are_looked_at_once() -> None:
+    """A host stood still for minutes over 64 KiB of them; now it takes as long for as many of anything."""
+    mask = NOTHING.learned({"pem": KEY.encode()})
+    said = b"-----BEGIN " + b"\\" * 200_000 + b"."
+    assert mask.hidden(said) == said
+    assert not mask.found(said)
+
+
 def test_an_indented_value_at_which_a_text_was_cut_is_hidden_as_far_as_it_is_there() -> None:
     """The end of a long traceback is kept, and a group of errors may have a key where it is cut."""
     mask = NOTHING.learned({"pem": KEY.encode()})
