@@ -119,6 +119,18 @@ def test_a_neighbour_that_would_hide_ours_is_refused_by_name(tmp_path: Path, pac
         describe(tmp_path / "plain.py", timeout=30, environment=os.environ)
 
 
+@pytest.mark.parametrize("folder", [False, True], ids=["FILE", "DIR"])
+def test_a_helper_that_lies_there_compiled_alone_is_said_to_be_so(tmp_path: Path, folder: bool) -> None:  # noqa: FBT001
+    """It works where its author runs it, and no package has it: "install what has helper" led nowhere."""
+    (tmp_path / "plain.py").write_text(f"import helper\n{GOOD}")
+    (tmp_path / "helper.pyc").write_bytes(b"")
+    with pytest.raises(BadWorkflow) as caught:
+        describe(tmp_path if folder else tmp_path / "plain.py", timeout=30, environment={})
+    assert caught.value.hint == (
+        "helper.pyc is compiled code without its source, which can't be deployed: put helper.py in its place"
+    )
+
+
 def test_an_import_that_never_ends_is_ended_with_what_it_started(tmp_path: Path) -> None:
     """Its own child holds the pipes; nobody waits for that one either."""
     file = tmp_path / "slow.py"

@@ -24,7 +24,7 @@ from actors.messages import DeploymentSpec
 from ipc import strays
 from ipc.environment import AS_THE_HOST, FIXED, MARK
 from ipc.strays import OPTION
-from waypost.host.code.file import FileTree
+from waypost.host.code.file import FileTree, root_of
 from waypost.host.code.folder import FolderTree
 from waypost.host.code.source import Source
 from waypost.host.code.staging import begins, staged
@@ -133,8 +133,18 @@ def _described(place: Path, data: Path | None, how: "Looking") -> Described:
         elif answer.wanted and any(path not in sizes for path in tree.module(answer.wanted)):
             modules.append(answer.wanted)
         else:
-            raise BadWorkflow(str(place), answer.error, hint=answer.hint)
+            raise BadWorkflow(str(place), answer.error, hint=_sourceless(tree, answer.wanted) or answer.hint)
     raise BadWorkflow(str(place), f"after {_TRIALS} trials its import still wants other files")
+
+
+def _sourceless(tree: Tree, wanted: str) -> str:
+    """What to say of a module that lies there compiled and without its source; empty where it doesn't."""
+    above, bare = root_of((tree.source.root / tree.entry).parent), wanted.replace(".", "/")
+    for path in (f"{bare}.pyc", f"{bare}/__init__.pyc"):
+        if wanted and os.path.isfile(above / path):  # noqa: PTH113 - the name may be one that no file can have
+            source = path.removesuffix("c")
+            return f"{path} is compiled code without its source, which can't be deployed: put {source} in its place"
+    return ""
 
 
 def ask(
