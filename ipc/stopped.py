@@ -17,8 +17,13 @@ def stopped(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:
     return tuple(pid for pid in processes(child, boxed=boxed, proc=proc) if _state(pid, proc) == _STOPPED)
 
 
+def traced(child: int, *, boxed: bool, proc: Path = _PROC) -> tuple[int, ...]:
+    """Those that a debugger holds, which no SIGCONT lets go on."""
+    return tuple(pid for pid in processes(child, boxed=boxed, proc=proc) if _state(pid, proc) == _TRACED)
+
+
 def halted(child: int, *, boxed: bool, proc: Path = _PROC) -> bool:
-    """Whether one of them is stopped, or held by a debugger, as which no SIGCONT lets it go on."""
+    """Whether one of them is stopped, or held by a debugger."""
     return any(_state(pid, proc) in {_STOPPED, _TRACED} for pid in processes(child, boxed=boxed, proc=proc))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.stopped import halted, stopped
+from ipc.stopped import halted, stopped, traced
 from waypost.host.reading.deployment_why import told
 from waypost.host.reading.explain import Situation, read
 from waypost.host.reading.run_why import why
@@ -60,6 +60,7 @@ def test_no_other_state_is_taken_for_it(tmp_path: Path, state: str) -> None:
     process(tmp_path, 7, state)
     assert stopped(7, boxed=True, proc=tmp_path) == ()
     assert halted(7, boxed=True, proc=tmp_path) == (state == "t")  # it can't go on by itself, all the same
+    assert traced(7, boxed=True, proc=tmp_path) == (7,) * (state == "t")
     assert stopped(8, boxed=True, proc=tmp_path) == ()
 
 
@@ -88,3 +89,21 @@ def test_why_names_the_processes_and_the_command(state: str) -> None:
         assert "at work" not in each.waits_for
     assert "at work" in why(run, HERE).waits_for
     assert beside("kill -CONT 7 9", "--data", "/srv/x") == "kill -CONT 7 9", "it takes no option of ours"
+
+
+@pytest.mark.parametrize("state", ["running", "draining", "starting", "recycling"])
+def test_why_says_of_one_that_a_debugger_holds_that_it_does(state: str) -> None:
+    """It was said to be at work; and SIGCONT, which helps one that was stopped, does nothing for it."""
+    held = replace(HERE, state=state, traced=(7,))
+    run = read(RUN, log_of(BEGAN, ev.StepStarted(call=CallId("r1#1"), step="read_claim", arguments=HASH)))
+    of_the_run, of_the_deployment = why(run, held), told(held)
+    for answer in (of_the_run, of_the_deployment):
+        assert answer.command == "waypost recycle expenses --reason debugger"
+        assert answer.needed
+        assert "the debugger that holds its process (7)" in answer.waits_for
+    for each in of_the_run.waiting:
+        check_reason(each)
+        assert "at work" not in each.waits_for
+    assert of_the_run.waiting[-1].waits_for.endswith("whose process is held by a debugger") == (
+        state in {"running", "draining"}
+    )

@@ -25,8 +25,8 @@ LONG = 500
 
 def sentence_of(situation: Situation) -> Sentence:
     """The sentence of a deployment."""
-    if situation.stopped:
-        return _stopped(situation)
+    if halted(situation):
+        return _stopped(situation) if situation.stopped else _traced(situation)
     if situation.hosted and situation.why is not None:
         return situation.why if situation.crowd is None else _crowded(situation.why, situation.crowd)
     if situation.hosted:
@@ -118,6 +118,25 @@ def _stopped(situation: Situation) -> Sentence:
         until="" if why is None else why.until,
         command=f"kill -CONT {' '.join(map(str, situation.stopped))}",
         alternative=command("recycle", situation.name, "--reason", "stopped"),
+        needed=True,
+    )
+
+
+def halted(situation: Situation) -> str:
+    """What keeps its process from doing anything, from outside; empty where nothing does."""
+    if situation.stopped:
+        return "has been stopped"
+    return "is held by a debugger" if situation.traced else ""
+
+
+def _traced(situation: Situation) -> Sentence:
+    """SIGCONT does nothing for it, and how its debugger lets it go on isn't ours to know."""
+    pids, why = " ".join(map(str, situation.traced)), situation.why
+    return Sentence(
+        waits_for=f"the debugger that holds its process ({pids}) to let it go on",
+        then="it goes on where it was, and mail is accepted meanwhile; a fresh process is held by nobody",
+        until="" if why is None else why.until,
+        command=command("recycle", situation.name, "--reason", "debugger"),
         needed=True,
     )
 

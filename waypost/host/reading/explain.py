@@ -55,6 +55,8 @@ class Situation:
     """Of one that sleeps: its runs, as far as they are named."""
     stopped: tuple[int, ...] = ()
     """Processes of it that somebody has stopped, and that do nothing until they are let go on."""
+    traced: tuple[int, ...] = ()
+    """Those that a debugger holds."""
     crowd: Crowd | None = None
     """The limit that lets its process begin no more threads."""
     beside: bool = False

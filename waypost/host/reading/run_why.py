@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 from waypost.host.answers.records import RunShown, WaitingOn
 from waypost.host.answers.why import Why
 from waypost.host.processes.sight import shut_off
-from waypost.host.reading.deployment_why import blocks, fields, sentence_of, threadless, told
+from waypost.host.reading.deployment_why import blocks, fields, halted, sentence_of, threadless, told
 from waypost.host.reading.explain import CANCEL, PAUSE, Situation, Told, state_name
 from waypost.host.reading.narrate import printable
 from waypost.model.attempts import is_suspect
@@ -107,8 +107,8 @@ def _waits(
     hindered = situation.state != "running" or (not _given(run, situation) and (situation.code or on.needed))
     if shown_as:
         on = replace(on, waits_for=f"its deployment, which is {shown_as} and waits for {on.waits_for}")
-    if situation.stopped:
-        yield _on("operator", "its process has been stopped", on)
+    if still := halted(situation):
+        yield _on("operator", f"its process {still}", on)
     elif blocks(situation):
         yield _on("operator", f"its deployment is {shown_as or 'run by nobody'}", on)
     elif hindered and isinstance(run.state, Absent | Driven):
@@ -202,7 +202,7 @@ def _by_itself(
             return "its code, between two steps", "its next step begins, or it ends"
         case "step":
             manned = situation.hosted and situation.state in _MANNED and _given(run, situation)
-            return _stepping(wait, run, at_work=manned, stopped=bool(situation.stopped))
+            return _stepping(wait, run, at_work=manned, still=halted(situation))
         case "timer":
             return "its timer", "the run goes on"
         case "retry":
@@ -274,7 +274,7 @@ def _from_somebody(
     )
 
 
-def _stepping(wait: Waiting, run: Told, *, at_work: bool, stopped: bool) -> tuple[str, str]:
+def _stepping(wait: Waiting, run: Told, *, at_work: bool, still: str) -> tuple[str, str]:
     known = _ledger(run)
     step = None if known is None or wait.call is None else known.steps.get(wait.call)
     name = "a step" if step is None else f"step {printable(step.step, _TITLE)}"
@@ -282,8 +282,8 @@ def _stepping(wait: Waiting, run: Told, *, at_work: bool, stopped: bool) -> tupl
     unless = "unless the cancel ends it, " if known is not None and known.cancel is not None else ""
     if not at_work:
         return f"{name}{tried}, which had begun", f"{unless}it is run again, and the run goes on with its result"
-    if stopped:
-        return f"{name}{tried}, whose process has been stopped", "it goes on with its process"
+    if still:
+        return f"{name}{tried}, whose process {still}", "it goes on with its process"
     then = f"{unless}the run goes on with its result; if the process ends before that, the step is run again"
     return f"{name}{tried}, which is at work", then
 

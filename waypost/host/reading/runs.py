@@ -7,7 +7,7 @@ from substrate.messages import RunLine
 from waypost.host.answers.records import RunRow, Runs
 from waypost.host.errors import Usage
 from waypost.host.keeping_errors import NoSuchDeployment
-from waypost.host.reading.deployment_why import blocks
+from waypost.host.reading.deployment_why import blocks, halted
 from waypost.host.reading.explain import Situation
 from waypost.host.reading.narrate import printable
 from waypost.host.reading.source import LIST, Source, readable
@@ -64,8 +64,8 @@ def _newest(source: Source, deployment: str, states: frozenset[str], limit: int)
 
 def _stopped(situation: Situation) -> str:
     """What each live run of a deployment waits on before all else; empty where it can go on, or nobody runs it."""
-    if situation.stopped:
-        return "operator: its process has been stopped"
+    if still := halted(situation):
+        return f"operator: its process {still}"
     shown = situation.code or situation.state
     return f"operator: its deployment is {shown}" if shown and blocks(situation) else ""
 

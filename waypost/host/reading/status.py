@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from actors.describing import Description
 from ipc.crowded import Crowd, Machine
-from ipc.stopped import stopped
+from ipc.stopped import stopped, traced
 from waypost.host.answers.records import AtWork, ChildExit, DeploymentFollowed, DeploymentStatus, FreshProcess
 from waypost.host.mail.stuck import sentence
 from waypost.host.messages import Deployed
@@ -16,6 +17,10 @@ from waypost.host.reading.explain import Situation
 from waypost.host.reading.narrate import printable
 from waypost.model.limits import Limits
 from waypost.model.times import stamp
+
+
+class _Which(Protocol):
+    def __call__(self, child: int, *, boxed: bool) -> tuple[int, ...]: ...
 
 
 def situations_of(every: Iterable[Deployed], limits: Limits, out: Path) -> tuple[Situation, ...]:
@@ -40,7 +45,8 @@ def _situation(each: Deployed, limits: Limits, out: Path, machine: Machine) -> S
         file="" if each.spec.file == each.spec.name else each.spec.file,
         why=each.description.why,
         live=each.description.live,
-        stopped=stopped_of(each.description),
+        stopped=_of_child(each.description, stopped),
+        traced=_of_child(each.description, traced),
         crowd=crowd_of(each.description, machine),
         stuck=None if each.stuck is None else sentence(each.stuck, out),
     )
@@ -87,10 +93,10 @@ def exit_of(description: Description) -> ChildExit | None:
     )
 
 
-def stopped_of(description: Description) -> tuple[int, ...]:
-    """Processes of its child that somebody has stopped, as the kernel says now."""
+def _of_child(description: Description, which: "_Which") -> tuple[int, ...]:
+    """Processes of its child that do nothing, as the kernel says now."""
     child = description.pid
-    return () if child is None else stopped(child, boxed=_boxed(description))
+    return () if child is None else which(child, boxed=_boxed(description))
 
 
 def crowd_of(description: Description, machine: Machine) -> Crowd | None:
