@@ -150,7 +150,7 @@ def _by_state(  # noqa: C901, PLR0911, PLR0912 - one case per state
         case st.Draining() | st.Retiring() | st.Shelving() | st.Superseding() | st.Bereft() | st.Replacing():
             return planned(setup, state, message, now)
         case Dozing():
-            return dozing(setup, state, message, now)
+            return policed(setup, dozing(setup, state, message, now), now)
         case _ if isinstance(message, StillExecuting | RecycleRequested | ChildWeighed | Rested):
             return Next(state)  # late news
         case st.Idle():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.describing import ExitReason
@@ -184,6 +185,15 @@ def test_dispatch_may_have_something_to_do() -> None:
     awake = told(DOZING, Rested(Generation(3), None))
     assert isinstance(awake.state, Running)
     assert awake.state.look is not None
+
+
+def test_who_goes_on_after_all_is_looked_at_for_its_bounds_as_before() -> None:
+    """What was to wake its supervisor for that may have come while dispatch was asked."""
+    setup = replace(SLEEPY_SETUP, limits=msgspec.structs.replace(SLEEPY_SETUP.limits, recycle_age=95.0))
+    awake = step(DOZING, Rested(Generation(3), None), setup=setup)
+    assert isinstance(awake.state, Running)
+    assert awake.state.tick is not None
+    assert WakeAt(Woken(awake.state.tick), mono=DOZING.since + 95.0) in awake.effects
 
 
 @pytest.mark.parametrize(
