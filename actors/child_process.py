@@ -184,7 +184,8 @@ class ChildProcessActor(AskingShell):
             case st.ToBroadcaster():
                 tell(self._peers.broadcaster, effect.message)
             case st.Weighing():
-                tell(self._parent, ChildWeighed(self._setup.generation, resident(effect.pid)))
+                size, still = resident(effect.pid), halted(effect.pid, boxed=True)
+                tell(self._parent, ChildWeighed(self._setup.generation, size, still))
             case st.Log():
                 self._command.output(effect.data)
             case st.Signal():

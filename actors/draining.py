@@ -66,10 +66,11 @@ class StillExecuting:
 
 @dataclass(frozen=True, slots=True)
 class ChildWeighed:
-    """Resident memory of the child's process group, in bytes."""
+    """Resident memory of the child's process group, in bytes; and whether somebody has stopped it (`ipc.stopped`)."""
 
     generation: Generation
     size: int
+    halted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +139,4 @@ class Doze:
 
 @dataclass(frozen=True, slots=True)
 class Weigh:
-    """Tell the supervisor how much memory the child's process group has: ``ChildWeighed``."""
+    """Tell the supervisor what the kernel says of the child's process group: ``ChildWeighed``."""

@@ -1,5 +1,8 @@
 """A host is killed while it drains: the next one goes on with that, and says so; what had begun is not lost."""
 
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,6 +15,7 @@ from waypost.host.exits import Exit
 from waypost.host.reading.offline import public_key
 from waypost.testing.background import Background
 from waypost.testing.host_process import HostProcess
+from waypost.testing.mortal import workers_of
 from waypost.testing.patience import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torture]
@@ -109,6 +113,31 @@ def killed_once_more_is_noted(one: HostProcess, before: int) -> int:
     eventually(lambda: noted(one) > before, "its clock goes on")
     one.kill()
     return noted(one)
+
+
+@pytest.mark.parametrize(("mode", "depth"), [("none", 0), ("namespace", 2)])
+def test_the_clock_of_a_drain_stands_still_with_the_process(
+    mode: str, depth: int, hosts: Callable[..., HostProcess], flows: Path, books: Path
+) -> None:
+    """Its step is open, and executes no more than a run that waits: nobody is cancelled for the time of a SIGSTOP."""
+    bound = ("--limit", "drain_end=2", "--limit", "drain_look=0.1", "--isolation", mode, "--writes", str(books))
+    one = hosts(flows / "takes_its_time.py", env={"BOOKS": str(books)}, options=bound[: None if depth else 6]).start()
+    run = one.send(ADDRESS, mail(1, "watch"))
+    one.wait_for("step watch begins")
+    (child,) = workers_of(one.pid)
+    for _ in range(depth):
+        child = int(Path(f"/proc/{child}/task/{child}/children").read_text().split()[0])
+    os.kill(child, signal.SIGSTOP)
+    with Background("drain", "slow", "--end", data=one.data, together=True) as looking:
+        looking.wait_for("slow is draining")
+        begun = time.monotonic()
+        eventually(lambda: time.monotonic() > begun + 4, "twice its limit is over")
+        assert "cancel was asked for" not in one.verb("show", run).stdout
+        os.kill(child, signal.SIGCONT)
+        looking.wait_for("slow is drained and held")
+    assert "supervisor-drain" in one.verb("show", run).stdout
+    assert "past" not in one.verb("show", run).stdout
+    one.kill()
 
 
 def test_the_clock_of_a_drain_goes_on_where_a_killed_host_has_noted_it(

@@ -161,7 +161,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """Tell the supervisor what the process group of ``pid`` has of memory."""
+    """Tell the supervisor what the process group of ``pid`` has of memory, and whether it is stopped."""
 
     pid: int
 

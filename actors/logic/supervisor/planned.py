@@ -14,7 +14,7 @@ from actors.logic.supervisor.dozing import looked
 from actors.logic.supervisor.draining import drain, draining, shelving
 from actors.logic.supervisor.ending import opening
 from actors.logic.supervisor.recycling import looked_at, replacing, succeeding, superseding, too_heavy
-from actors.logic.supervisor.retiring import retiring
+from actors.logic.supervisor.retiring import retiring, seen
 from actors.logic.supervisor.sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
 from actors.logic.supervisor.words import phrase
 from actors.messages import Woken
@@ -41,16 +41,9 @@ def wanted(setup: Setup, state: st.State, what: Recycle, token: int, now: Now) -
 
 def manned(setup: Setup, state: st.Running, message: News, now: Now) -> Next[st.State]:
     """A child that runs: it may want another one in its place, or have come to a bound; else it is as ever."""
-    generation = state.books.generation
     match message:
-        case RecycleRequested(of, reason):
-            return _renew(setup, state, Renewing("self", reason), now) if of == generation else Next(state)
-        case ChildWeighed():
-            why = too_heavy(setup, message) if message.generation == generation else ""
-            return _renew(setup, state, Renewing("policy", why), now) if why else Next(state)
-        case Woken(state.tick):
-            due = looked_at(setup, state, now)
-            return due if isinstance(due, Next) else _renew(setup, state, Renewing("policy", due), now)
+        case RecycleRequested() | ChildWeighed() | Woken(state.tick):
+            return _bounded(setup, state, message, now)
         case Woken(state.look) | Outcome(state.look):
             return looked(setup, state, message, now)
         case StillExecuting() | Rested():
@@ -59,18 +52,15 @@ def manned(setup: Setup, state: st.Running, message: News, now: Now) -> Next[st.
             return running(setup, state, message, now)
 
 
-def planned(  # noqa: C901, PLR0911 - one return per state
+def planned(  # noqa: PLR0911 - one return per state
     setup: Setup, state: st.Planned, message: News, now: Now
 ) -> Next[st.State]:
     """One message on the way; what a child wants that has to go anyway is nothing new.
 
     One that is there until every run has ended may be for long: it is replaced, and that goes on with the next one.
     """
-    if isinstance(message, RecycleRequested) and isinstance(state, st.Retiring):
-        if message.generation != state.books.generation:
-            return Next(state)
-        kept = st.Running(state.books, state.pid, state.since)
-        return _renew(setup, kept, Renewing("self", message.reason), now)
+    if isinstance(state, st.Retiring):
+        return _retiring(setup, state, message, now)
     if isinstance(message, RecycleRequested | ChildWeighed | Rested):
         return Next(state)
     if isinstance(state, st.Draining):
@@ -78,8 +68,6 @@ def planned(  # noqa: C901, PLR0911 - one return per state
     if isinstance(message, StillExecuting):
         return Next(state)
     match state:
-        case st.Retiring():
-            return retiring(setup, state, message, now)
         case st.Shelving():
             return shelving(setup, state, message, now)
         case st.Superseding() | st.Bereft():
@@ -90,6 +78,33 @@ def planned(  # noqa: C901, PLR0911 - one return per state
             return succeeding(setup, state, message, now)
         case _:
             assert_never(state)
+
+
+def _retiring(setup: Setup, state: st.Retiring, message: News, now: Now) -> Next[st.State]:
+    match message:
+        case RecycleRequested() | ChildWeighed() | Woken(state.tick):
+            return _bounded(setup, state, message, now)
+        case StillExecuting() | Rested():
+            return Next(state)
+        case _:
+            return retiring(setup, state, message, now)
+
+
+def _bounded(setup: Setup, state: st.Running | st.Retiring, message: News, now: Now) -> Next[st.State]:
+    """The child wants another one in its place, or is to be looked at, or has been: it may be at a bound."""
+    kept = st.Running(state.books, state.pid, state.since)
+    match message:
+        case RecycleRequested(state.books.generation, reason):
+            return _renew(setup, kept, Renewing("self", reason), now)
+        case ChildWeighed(state.books.generation):
+            if why := too_heavy(setup, message):
+                return _renew(setup, kept, Renewing("policy", why), now)
+            return seen(state, message) if isinstance(state, st.Retiring) else Next(state)
+        case Woken():
+            due = looked_at(setup, state, now)
+            return due if isinstance(due, Next) else _renew(setup, kept, Renewing("policy", due), now)
+        case _:
+            return Next(state)  # of an earlier child
 
 
 def _renew(setup: Setup, state: st.Running, goal: Goal, now: Now) -> Next[st.State]:

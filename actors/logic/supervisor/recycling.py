@@ -81,7 +81,8 @@ def succeeding(setup: Setup, state: st.Succeeding, message: Internal, now: Now) 
 def watched(setup: Setup, state: st.State, now: Now) -> Next[st.State]:
     """Have a child that has just come up looked at, where there are bounds that want a fresh process."""
     limits = setup.limits
-    if not isinstance(state, st.Running) or not (limits.recycle_age or limits.recycle_memory or limits.recycle_grants):
+    bounds = limits.recycle_age or limits.recycle_memory or limits.recycle_grants
+    if not isinstance(state, st.Running | st.Retiring) or not bounds:
         return Next(state)
     ages = (age for age in (limits.recycle_age, limits.recycle_grants) if age)
     due = (state.since + age - now.mono for age in ages if state.since + age > now.mono)
@@ -96,7 +97,7 @@ def policed(setup: Setup, following: Next[st.State], now: Now) -> Next[st.State]
     return Next(also.state, (*following.effects, *also.effects))
 
 
-def looked_at(setup: Setup, state: st.Running, now: Now) -> str | Next[st.State]:
+def looked_at(setup: Setup, state: st.Running | st.Retiring, now: Now) -> str | Next[st.State]:
     """Why a fresh process is due, in words; else the child is weighed, and looked at again."""
     limits, age = setup.limits, now.mono - state.since
     if limits.recycle_age and age >= limits.recycle_age:

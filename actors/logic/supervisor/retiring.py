@@ -1,7 +1,8 @@
 """A deployment is taken out of service: no run begins any more, and it waits until every run has ended; then it rests.
 
 It asks the repository again and again who is left. Its clock counts only time in which steps execute that were declared
-with ``on_drain="cancel"``; while all that is left waits for people or timers, or does anything else, it stands still.
+with ``on_drain="cancel"``; while all that is left waits for people or timers, or does anything else, it stands still,
+and while somebody has stopped the child, of which that is asked as long as it would count.
 At its limit the runs in such steps are asked to end, and no others. It goes on with another child, and under another
 host: whenever another ``PART`` of its limit is over, that is noted in the repository, so a host that is killed takes
 less than that along, and a drain makes no more commits than it has parts. Pure.
@@ -11,12 +12,13 @@ from dataclasses import replace
 
 import msgspec
 
+from actors.draining import ChildWeighed, Weigh
 from actors.logic.executing import named
 from actors.logic.supervisor import states as st
 from actors.logic.supervisor.books import Books, Setup
 from actors.logic.supervisor.child import Internal, running
 from actors.logic.supervisor.draining import shelve
-from actors.logic.supervisor.effects import Effect, Pass, TellDispatch
+from actors.logic.supervisor.effects import Effect, Pass, TellChild, TellDispatch
 from actors.messages import ChannelViolated, ChildExited, GenerationDown, Woken
 from substrate.messages import Cancel, Done, LiveRuns, NoteDrain, Outcome, ReadLive, Refused, Withheld
 from waypost.acting import Next, WakeAt
@@ -36,7 +38,7 @@ def retire(state: st.Running) -> Next[st.State]:
     """Begin, with the child that runs: nothing new is begun by it from now on."""
     drain = state.books.drain
     spent = 0.0 if drain is None else (drain.spent or 0) / 1000
-    return _look(state.books, st.Retiring(state.books, state.pid, state.since, 0, spent=spent))
+    return _look(st.Retiring(state.books, state.pid, state.since, 0, state.tick, spent=spent))
 
 
 def part(spent: float, limit: float) -> int:
@@ -52,7 +54,7 @@ def retiring(setup: Setup, state: st.Retiring, message: Internal, now: Now) -> N
         case Outcome(state.asked, Refused() | Withheld()):
             return _later(setup, state, now)
         case Woken(state.asked):
-            return _look(state.books, state)
+            return _look(state)
         case ChildExited() | ChannelViolated():
             following = running(setup, st.Running(state.books, state.pid, state.since), message, now)
             return Next(state) if isinstance(following.state, st.Running) else following
@@ -60,9 +62,16 @@ def retiring(setup: Setup, state: st.Retiring, message: Internal, now: Now) -> N
             return Next(state)
 
 
-def _look(books: Books, state: st.Retiring) -> Next[st.State]:
-    books = books.numbered()
-    return Next(replace(state, books=books, asked=books.last), (Pass(books.last, ReadLive()),))
+def seen(state: st.Retiring, weighed: ChildWeighed) -> Next[st.State]:
+    """Whether the child is stopped: since when isn't known, so nothing counts from the last look on."""
+    counted = None if weighed.halted else state.counted
+    return Next(replace(state, halted=weighed.halted, counted=counted))
+
+
+def _look(state: st.Retiring) -> Next[st.State]:
+    books = state.books.numbered()
+    first = (TellChild(Weigh()),) if state.halted or state.counted is not None else ()
+    return Next(replace(state, books=books, asked=books.last), (*first, Pass(books.last, ReadLive())))
 
 
 def _later(setup: Setup, state: st.Retiring, now: Now, before: tuple[Effect, ...] = ()) -> Next[st.State]:
@@ -89,7 +98,8 @@ def _left(setup: Setup, state: st.Retiring, left: LiveRuns, now: Now) -> Next[st
     following = replace(
         state,
         books=books,
-        counted=now.mono if short else None,
+        counted=now.mono if short and not state.halted else None,
+        halted=state.halted and bool(short),
         spent=spent,
         executing=executing,
         more=more,

@@ -107,15 +107,18 @@ class Retiring:
 
     ``asked``: correlation of the answer that says who is left, or token of the wake-up at which it is asked for.
     ``counted``: up to when the clock has counted, in monotonic seconds; None while it stands still.
+    ``halted``: somebody has stopped the child, in the middle of what it would count. ``tick``: as that of ``Running``.
     """
 
     books: Books
     pid: int
     since: float
     asked: int
+    tick: int | None = None
     counted: float | None = None
     spent: float = 0.0
     """Seconds in which steps executed that may be cut short, since the drain began."""
+    halted: bool = False
     executing: tuple[Executing, ...] = ()
     more: int = 0
     resting: int = 0

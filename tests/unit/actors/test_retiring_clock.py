@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.logic.supervisor.effects import Pass
+from actors.draining import ChildWeighed, Weigh
+from actors.logic.supervisor.effects import Pass, TellChild
 from actors.logic.supervisor.retiring import LEAST, PART, part, retire
 from actors.logic.supervisor.states import Retiring, Running
+from actors.messages import Woken
 from substrate.messages import (
     Cancel,
     Done,
@@ -23,6 +25,7 @@ from substrate.messages import (
 )
 from substrate.operations import Settled
 from waypost.acting import Next
+from waypost.model.ids import Generation
 from waypost.model.times import Now
 from waypost.testing.desk import Desk
 from waypost.testing.supervision import END, LEFT, LIMITS, NOW, RETIRING, SETUP, step
@@ -121,6 +124,37 @@ def test_whatever_ends_in_between_less_than_a_part_is_lost_for_each_host(
             state, before = begun(recorded / 1000), False
         lost += 0.001  # what is kept is in milliseconds
     assert notes <= 8
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 2.0), st.booleans(), st.booleans()), max_size=30))
+def test_nothing_counts_between_two_looks_of_which_one_found_the_child_stopped(
+    story: list[tuple[float, bool, bool]],
+) -> None:
+    """By SIGSTOP, or a debugger: its step is open, and nothing executes; it is asked for with each look that counts."""
+    state, at, most, before = begun(0.0), 100.0, 0.0, False
+    for seconds, short, halted in story:
+        at += seconds
+        most += seconds if before and not halted else 0.0
+        if state.halted or state.counted is not None:
+            (asks, *_) = step(replace(state, asked=1), Woken(1), setup=CUT).effects
+            assert asks == TellChild(Weigh())
+            state = step(state, ChildWeighed(Generation(3), 1, halted), setup=CUT).state
+            assert state.halted is halted
+            state = looked(state, SHORT if short else OTHERS, at).state
+            before = short and not halted
+        else:
+            most -= seconds if before and not halted else 0.0
+            state = looked(state, SHORT if short else OTHERS, at).state
+            before = short
+        assert state.spent <= most + 1e-6
+        assert state.spent >= most - 1e-6
+        assert (state.counted is not None) is before
+
+
+def test_what_an_earlier_child_was_like_is_no_matter() -> None:
+    """The answer may come when the next one is there."""
+    state = looked(begun(0.0), SHORT, 100.0).state
+    assert step(state, ChildWeighed(Generation(2), 1, halted=True), setup=CUT).state == state
 
 
 # --- the repository ------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.draining import Close, Quiesce, Recycle, RecycleRequested
+from actors.draining import ChildWeighed, Close, Quiesce, Recycle, RecycleRequested, Weigh
 from actors.logic.supervisor.books import Renewing
 from actors.logic.supervisor.crashes import NONE, Crashes
-from actors.logic.supervisor.effects import Announce, Pass, TellDispatch, Up
+from actors.logic.supervisor.effects import Announce, Pass, TellChild, TellDispatch, Up
 from actors.logic.supervisor.retiring import LOOKS
 from actors.logic.supervisor.states import (
     BackingOff,
@@ -38,6 +38,7 @@ from substrate.messages import (
 )
 from waypost.acting import Asked, Reply, WakeAt
 from waypost.model.ids import Generation, RunId
+from waypost.model.limits import Limits
 from waypost.model.run import Cancel as Cancelled
 from waypost.model.run import Driven
 from waypost.model.times import Now
@@ -58,6 +59,7 @@ from waypost.testing.supervision import (
     SNAPSHOT,
     STARTING_TO_END,
     SUCCEEDING,
+    TO_END,
     TOKEN,
     TOLD,
     ended,
@@ -175,6 +177,37 @@ def test_a_process_that_wants_another_one_in_its_place_has_it_and_that_goes_on()
     assert again.state.spent == 8.0
     assert Up(Generation(3), takes="begun") in again.effects
     assert step(state, replace(wish, generation=Generation(2)), setup=CUT).state == state
+
+
+def test_the_bounds_that_want_a_fresh_process_are_looked_at_as_ever() -> None:
+    """It may wait for weeks: a process that grows is replaced, and that goes on with the next one."""
+    setup = replace(CUT, limits=Limits(idle=0.0, recycle_age=86_400.0, recycle_memory=1000))
+    state = step(STARTING_TO_END, ChildReady(Generation(3), 77, CODE, ""), setup=setup).state
+    assert isinstance(state, Retiring)
+    assert state.tick is not None
+    look = step(state, Woken(state.tick), setup=setup)
+    assert isinstance(look.state, Retiring)
+    assert look.state.tick is not None
+    assert TellChild(Weigh()) in look.effects
+    assert WakeAt(Woken(look.state.tick), mono=NOW.mono + LIMITS.recycle_look) in look.effects
+    assert step(look.state, ChildWeighed(Generation(3), 1000), setup=setup).state == look.state
+    heavy = step(look.state, ChildWeighed(Generation(3), 1001), setup=setup)
+    assert isinstance(heavy.state, Draining)
+    assert heavy.state.goal == Renewing("policy", "max-memory: it has 1,001 bytes, of 1,000")
+    old = step(look.state, Woken(look.state.tick), setup=setup, now=Now(NOW.wall, 86_500.0))
+    assert isinstance(old.state, Draining)
+    assert isinstance(old.state.goal, Renewing)
+    assert old.state.goal.origin == "policy"
+    assert TellDispatch(Quiesce(Generation(3))) in old.effects
+    again = step(replace(SUCCEEDING, books=old.state.books), ChildReady(Generation(3), 78, CODE, ""), setup=setup)
+    assert isinstance(again.state, Retiring)
+    assert again.state.tick is not None
+
+
+def test_a_wait_for_bounds_goes_on_where_a_drain_begins() -> None:
+    """The child was asked to be looked at while it ran."""
+    running = replace(RUNNING, tick=5, books=TO_END)
+    assert step(running, Woken(1)).state.tick == 5
 
 
 def test_a_repository_that_can_not_say_is_asked_again() -> None:
