@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -14,10 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from waypost.host.code.materialise import clear
 from waypost.host.datadir.directory import DataDir
 from waypost.host.mail.spool import leave
 from waypost.testing.background import Background
+from waypost.testing.boxed import NOBODY, reachable_by
 from waypost.testing.host_process import HostProcess, waypost
+from waypost.testing.own_pids import in_own_pids
 from waypost.testing.patience import eventually
 from waypost.testing.sleeping import mail, name_of, sleeping
 
@@ -108,6 +112,24 @@ def test_twenty_that_have_fallen_asleep_leave_no_file_open(host: MakeHost, tmp_p
             asleep.add(words[1])
     eventually(lambda: not open_in(data.repo("").parent, one.pid), "all is closed")
     one.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not reachable_by(NOBODY), reason="needs another user")
+@in_own_pids
+def test_a_host_starts_with_those_that_sleep_where_each_has_a_user_of_its_own() -> None:
+    """Nobody else may list the folder of all code; it was taken for closed, and no such host came up again."""
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o755)
+    for _ in sleeping(folder / "data", 1):
+        pass
+    one = HostProcess(data=folder / "data", options=("--isolation", "uid", *QUICK))
+    try:
+        one.start("mail for d0000")
+        leave(DataDir(folder / "data").spool(ONE), mail(1, ONE))
+        one.wait_for(ONE, "started by mail")
+    finally:
+        one.stop()
+        clear(folder)
 
 
 def test_what_is_damaged_while_it_sleeps_is_one_deployments_and_keeps_its_mail(host: MakeHost, tmp_path: Path) -> None:
