@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from substrate.files.folder import Folder
@@ -17,6 +18,7 @@ from waypost.model.code import deployed
 from waypost.model.declaration import Declared
 from waypost.model.ids import RunId
 from waypost.model.installed import Installed, present
+from waypost.model.schedule import Schedule, next_after, schedule
 from waypost.testing.stores import fresh_store, git, put
 from waypost.testing.supervision import a_spec
 
@@ -168,3 +170,32 @@ def test_what_is_installed_is_told_in_this_process_as_in_a_child() -> None:
     """Else every note would be for nothing."""
     assert present() == present()
     assert len(present().distributions) == 64
+
+
+def with_schedules(*schedules: Schedule) -> Described:
+    declared = Declared(name="orders", address="orders@example.com", schedules=schedules)
+    return replace(ONE, record=deployed(FILES, root="", module="orders", declared=declared))
+
+
+HOURLY, DAILY = (schedule(each, tz="Europe/Berlin") for each in ("0 * * * *", "0 9 * * *"))
+TICK = next_after(HOURLY, THEN)
+assert TICK is not None
+
+
+@pytest.mark.parametrize(
+    ("schedules", "deadline", "counts"),
+    [
+        ((HOURLY, DAILY), TICK, True),
+        ((HOURLY,), TICK - 1, True),
+        ((HOURLY,), None, False),
+        ((DAILY, HOURLY), next_after(DAILY, THEN), False),
+        ((msgspec.structs.replace(HOURLY, tz="Mars/Olympus"),), None, False),
+    ],
+    ids=["the soonest", "a timer before it", "none", "only the other's", "its zone is gone still"],
+)
+def test_a_note_that_leaves_a_tick_out_does_not_count(
+    data: DataDir, schedules: tuple[Schedule, ...], deadline: int | None, *, counts: bool
+) -> None:
+    """As where its zone's file was damaged when it fell asleep, and was put back since: it would sleep for ever."""
+    note(data, with_schedules(*schedules), Sleep(deadline), THEN)
+    assert bool(noted(data, HERE, THEN)) == counts

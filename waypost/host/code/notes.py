@@ -4,7 +4,8 @@
 where the repository is as it says, the branch at the same commit and no journal beside it, so that nothing was written
 since; where the same interpreter runs with the same packages; and where the clock isn't behind the time at which it was
 written: what is to be done when was judged by a clock that has been set back, and a schedule would hold still until
-then. Any other deployment is opened, and its code looked at, as without a note; deleting them costs only that time.
+then; and where no tick of its schedules is left out, as of one whose zone couldn't be read. Any other deployment is
+opened, and its code looked at, as without a note; deleting them costs only that time.
 """
 
 import logging
@@ -20,10 +21,12 @@ from waypost.host.datadir.directory import DataDir
 from waypost.host.described import Described, Sleep
 from waypost.model.code import Deployed
 from waypost.model.declaration import Runs
+from waypost.model.errors import Invalid
 from waypost.model.event_parts import Milliseconds
 from waypost.model.ids import RunId
 from waypost.model.installed import Installed
 from waypost.model.limits import MIB
+from waypost.model.schedule import next_after
 
 _log = logging.getLogger(__name__)
 FORMAT = 2
@@ -109,11 +112,24 @@ def _read(data: DataDir, name: str, present: Installed, wall: int) -> Described 
     sleeping = _notes.decode(path.read_bytes())
     spec = sleeping.spec
     same = (spec.python, spec.waypost, spec.distributions) == (present.python, present.waypost, present.distributions)
-    known = sleeping.format == FORMAT and spec.name == name and same and sleeping.at <= wall
+    known = sleeping.format == FORMAT and spec.name == name and same and sleeping.at <= wall and _complete(sleeping)
     if not known or _at_rest(data, name) != sleeping.head:
         return None
     sleep = Sleep(sleeping.deadline, tuple(map(RunId, sleeping.live)))
     return Described(spec, sleeping.record, sleeping.runs, {}, sleeping.compiled, sleep)
+
+
+def _complete(sleeping: Sleeping) -> bool:
+    """Whether it is to wake for the next tick of each of its schedules, by the zones that there are now.
+
+    One whose zone couldn't be read had none; and what mends that, the same release made whole, is no other package.
+    """
+    try:
+        schedules = sleeping.record.declaration.schedules or ()
+        ticks = [next_after(each, sleeping.at) for each in schedules]
+    except Invalid:  # NoZone: whoever is opened says so
+        return False
+    return all(tick is None or (sleeping.deadline is not None and sleeping.deadline <= tick) for tick in ticks)
 
 
 def _at_rest(data: DataDir, name: str) -> str | None:
