@@ -103,7 +103,7 @@ class SubstrateActor(Shell):
         """Carry out what the shell doesn't know."""
         match effect:
             case Again():
-                self.actor_ref.tell(effect.message)
+                tell(self.actor_ref, effect.message)  # not to one that is letting go: what it began comes to an end
             case SpaceShort():
                 tell(self._parent, replace(effect, incarnation=self.incarnation))
             case Reply() | Tell() | WakeAt():

@@ -43,6 +43,7 @@ from substrate.storage.heads import Heads
 from substrate.storage.store import Store
 from waypost.cli.running import warnings
 from waypost.model import events as ev
+from waypost.model.event_parts import Fault
 from waypost.model.ids import Generation, RunId
 from waypost.model.limits import Limits
 from waypost.shell import ActorEnded, Ref, request
@@ -345,6 +346,34 @@ def test_stop_flushes_and_answers_before_it_lets_go(deployment: Deployment, ears
     assert isinstance(outcome.result, Done)
     assert f"append StepStarted extract r1#1 to {run}" in git(deployment.path, "log", "--format=%s")
     assert fsck(deployment.path) == ""
+    assert verify(deployment.path, deployment.key.public).sound
+
+
+@pytest.mark.parametrize("limits", [Limits(seal_objects=1), FAST], ids=["a seal is due", "a run has ended"])
+def test_a_stop_comes_to_its_end_whatever_was_still_to_be_done(
+    deployment: Deployment, ears: Ref, caplog: pytest.LogCaptureFixture, limits: Limits
+) -> None:
+    """The batch is flushed by the end itself, and nobody is there any more who could take up what follows it."""
+
+    class Stopper:
+        """Ends it in the middle of a batch: what it is told is told by the actor itself, before it asks for a flush."""
+
+        def tell(self, message: Any) -> None:
+            if isinstance(message, Committed):
+                deployment.ref.stop(block=False)
+
+        def is_alive(self) -> bool:
+            return True
+
+    deployment.open(limits=limits, parent=ears)
+    run = deployment.begin()
+    subscribed: Any = Stopper()
+    deployment.ref.tell(Subscribe(subscribed))
+    failed = ev.RunFailed(error=Fault(type="ValueError", message="no"))
+    deployment.ref.tell(Submit(what=Append(by=WorkflowProcess(Generation(1)), run=run, events=(failed,))))
+    assert heard_of(ears, ActorEnded) == [ActorEnded("expenses/substrate", 1, None)]
+    assert "failed while it let go" not in caplog.text
+    assert f"append RunFailed to {run}" in git(deployment.path, "log", "--format=%s"), "a clean stop seals"
     assert verify(deployment.path, deployment.key.public).sound
 
 
