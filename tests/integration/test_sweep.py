@@ -5,6 +5,7 @@ import resource
 import select
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from ipc import sweep
+from ipc.box import Mode
 from ipc.strays import Mark
 from waypost.host.datadir.directory import DataDir
 from waypost.host.processes.guest import guest
-from waypost.host.processes.isolation import Asked, Isolation
+from waypost.host.processes.isolation import Asked, Isolation, choose
 from waypost.host.processes.kin import end_leftovers
 from waypost.host.processes.reserved import Reserved
 from waypost.host.processes.sweeping import Sweeping, end_strays
@@ -241,6 +243,36 @@ def test_what_code_starts_while_it_is_looked_at_ends_with_the_last_look(tmp_path
                 pass
             assert lives(left)
         assert over(left)
+
+
+@in_own_pids
+@pytest.mark.parametrize("mode", ["namespace", "uid"])
+def test_a_mode_is_had_while_others_look_at_code(mode: Mode) -> None:
+    """It is tried as the user as whom they look: the trial was killed, and a host had no isolation, or didn't start."""
+    uids, over = range(OURS, OTHERS + 1), threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            with guest(Isolation(mode="uid", root=True, asked=Asked(uids=uids))):
+                pass
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        assert choose(Asked(mode=mode, uids=uids), data="/no/where", environment=os.environ).mode == mode
+    finally:
+        over.set()
+        looking.join()
+
+
+@in_own_pids
+def test_a_look_in_a_namespace_is_cut_short_by_nobodys_end(tmp_path: Path) -> None:
+    """What is looked at there runs as the same user."""
+    place, asked = tmp_path / "machine", Asked(uids=range(OURS, OTHERS + 1))
+    with guest(Isolation(mode="namespace", root=True, asked=asked), place), running(WAITS, OTHERS) as looked:
+        with guest(Isolation(mode="uid", root=True, asked=asked), place):
+            pass
+        assert lives(looked)
 
 
 @in_own_pids

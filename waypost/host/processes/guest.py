@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from waypost.host.processes.isolation import Isolation
-from waypost.host.processes.reserved import PLACE, Reserved
+from waypost.host.processes.reserved import PLACE, Reserved, shared
 from waypost.host.processes.sweeping import Sweeping
 
 log = logging.getLogger(__name__)
@@ -23,21 +23,28 @@ def guest(isolation: Isolation, place: Path = PLACE) -> Iterator[None]:
 
     ``place``: of the file of all that is reserved on this machine.
     """
+    uid = isolation.asked.uids[-1]
+    if isolation.mode == "namespace":  # nothing is left of that; but another one's end isn't to cut it short
+        with shared(uid, place):
+            yield
+        return
     if isolation.mode != "uid":
         yield
         return
-    uid = isolation.asked.uids[-1]
     with Reserved.begin(place) as reserved, Sweeping(reserved) as sweeping:
-        _end(uid, reserved, sweeping)
-        if reserved.share(uid):
-            reserved.use(uid)
-        else:
-            log.warning("user %d, as which code is looked at, is a deployment's of another host that runs", uid)
+        with reserved.turn(uid):
+            _end(uid, reserved, sweeping)
+            if reserved.share(uid):
+                reserved.use(uid)
+            else:
+                log.warning("user %d, as which code is looked at, is a deployment's of another host that runs", uid)
         try:
             yield
         finally:
-            reserved.leave(uid)
-            _end(uid, reserved, sweeping)
+            with reserved.turn(uid):
+                reserved.leave(uid)
+                _end(uid, reserved, sweeping)
+                reserved.leave(uid)
 
 
 def _end(uid: int, reserved: Reserved, sweeping: Sweeping) -> None:

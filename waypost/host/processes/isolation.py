@@ -18,6 +18,7 @@ from ipc.strays import NO_MARK, Mark
 from waypost.child.probe import WORD
 from waypost.host.processes.compiled import compile_for_all, of_a_child
 from waypost.host.processes.isolation_errors import NotIsolated
+from waypost.host.processes.reserved import shared
 from waypost.host.processes.sight import Sight, interpreter
 from waypost.host.processes.users import RANGE, closed_to_others
 
@@ -139,7 +140,8 @@ def choose(asked: Asked, *, data: str, environment: Mapping[str, str]) -> Isolat
         return Isolation(mode=mode, why=why, asked=asked, sight=sight, root=root)
 
     def trial(mode: Mode) -> str | None:
-        return tried(settled(mode), environment)
+        with shared(asked.uids[-1]):  # or whoever has looked at code on this machine, and ends what is left, ends it
+            return tried(settled(mode), environment)
 
     if asked.mode != "none":
         compile_for_all(of_a_child())

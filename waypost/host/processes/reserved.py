@@ -5,15 +5,18 @@ one, at the latest when one is a copy of the other. What runs as a deployment's 
 its host starts: without this, one host would end another one's children.
 
 The file is ``/run/waypost.users``, 0600: byte N is user N, and byte N + 2**32 is locked as long as all that runs as
-user N is ended (`ipc.sweep`). The kernel lets go of a lock when its host ends, however it ends, so nothing has to be
-cleared away. Byte N is 1 from before a child runs as user N on until all that runs as it was ended, and 0 or not there
-else: so a start knows for whom something may be left. Only root has users to give, and root alone is asked for here.
+user N is ended (`ipc.sweep`), byte N + 2**33 while somebody begins to share it, or has ended to. The kernel lets go of
+a lock when its host ends, however it ends, so nothing has to be cleared away. Byte N is 1 from before a child runs as
+user N on until all that runs as it was ended, and 0 or not there else: so a start knows for whom something may be left.
+Only root has users to give, and root alone is asked for here.
 """
 
 import fcntl
 import logging
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +27,7 @@ log = logging.getLogger(__name__)
 
 PLACE = Path("/run/waypost.users")
 _SOMETHING = b"\1"
+_TURN = 2 * SWEPT
 
 
 class Reserved:
@@ -64,6 +68,20 @@ class Reserved:
     def share(self, uid: int) -> bool:
         """Have a user beside others who share it; False when it is reserved. As ``take`` in all else."""
         return self._locked(uid, fcntl.F_RDLCK)
+
+    @contextmanager
+    def turn(self, uid: int) -> Iterator[None]:
+        """Whoever shares a user begins to, and ends what is left of it, in a block of these: one after the other.
+
+        Else who comes meets who has it alone for that moment, takes it for a deployment's, and is ended with the rest.
+        """
+        if self._descriptor is not None:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _byte(uid + _TURN))
+        try:
+            yield
+        finally:
+            if self._descriptor is not None:
+                fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid + _TURN, fcntl.F_UNLCK))
 
     def leave(self, uid: int) -> None:
         """Let go of this one. Raises OSError."""
@@ -107,6 +125,15 @@ class Reserved:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+@contextmanager
+def shared(uid: int, place: Path = PLACE) -> Iterator[None]:
+    """Run something as a user that others share, in this block: whoever ends what runs as it waits for that."""
+    with Reserved.begin(place) as reserved:
+        with reserved.turn(uid):
+            reserved.share(uid)
+        yield
 
 
 def _byte(uid: int, kind: int = fcntl.F_WRLCK) -> bytes:
