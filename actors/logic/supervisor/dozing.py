@@ -10,9 +10,10 @@ then or has been kept: it is opened again. No child that was let go counts as a 
 from dataclasses import replace
 
 from actors.draining import ChildWeighed, Doze, RecycleRequested, Rested, StillExecuting
-from actors.logic.supervisor.books import Setup
+from actors.logic.supervisor.books import Renewing, Setup
 from actors.logic.supervisor.child import Internal, running
 from actors.logic.supervisor.crashes import NONE
+from actors.logic.supervisor.draining import drain
 from actors.logic.supervisor.effects import Effect, Pass, TellChild, TellDispatch
 from actors.logic.supervisor.ending import wind
 from actors.logic.supervisor.sleep import Asleep, Audit, Auditing, Dozing, LettingGo
@@ -75,8 +76,12 @@ def dozing(
     """Dispatch has judged; or the child ends, which counts as ever."""
     generation = state.books.generation
     match message:
+        case RecycleRequested(of, reason) if of == generation:
+            return Next(replace(state, wish=reason))
         case Rested(of, None) if of == generation:
-            return Next(Running(state.books, state.pid, state.since))
+            kept = Running(state.books, state.pid, state.since)
+            wish = state.wish
+            return Next(kept) if wish is None else drain(kept, Renewing("self", wish), setup.limits.drain, now)
         case Rested(of, int() as position) if of == generation:
             books = state.books.numbered()
             gone = TellDispatch(GenerationDown(generation, unexpected=False))

@@ -12,11 +12,15 @@ from waypost.model.ids import RunId
 
 @dataclass(frozen=True, slots=True)
 class Dozing:
-    """Nothing has been written for its idle time; dispatch is asked whether all is at rest, and then begins nothing."""
+    """Nothing has been written for its idle time; dispatch is asked whether all is at rest, and then begins nothing.
+
+    ``wish``: why the child itself wants another one in its place, if it goes on after all.
+    """
 
     books: Books
     pid: int
     since: float
+    wish: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

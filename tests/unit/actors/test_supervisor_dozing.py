@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from actors.describing import ExitReason
-from actors.draining import Depart, Doze, GiveWay, Recycle, Rested
+from actors.draining import Depart, Doze, GiveWay, Recycle, RecycleRequested, Rested
+from actors.logic.supervisor.books import Renewing
 from actors.logic.supervisor.crashes import Crashes
 from actors.logic.supervisor.dozing import NAP, PRESSED, SELDOM
 from actors.logic.supervisor.effects import Dismiss, OpenRepository, Pass, TellChild, TellDispatch
 from actors.logic.supervisor.sleep import Asleep, Audit, Auditing, Dormant, Dozing, LettingGo
-from actors.logic.supervisor.states import Again, Counting, Ending, Evicting, Opening, Over, Running, Stopped
+from actors.logic.supervisor.states import Again, Counting, Draining, Ending, Evicting, Opening, Over, Running, Stopped
 from actors.logic.supervisor.words import describe
 from actors.messages import ChannelViolated, ChildExited, ChildReady, Forward, Role, Stop, Woken
 from substrate.messages import Done, Outcome, ReadRest, ReadRuns, ReadSealed, Refused, Rest, Withheld
@@ -185,6 +186,17 @@ def test_dispatch_may_have_something_to_do() -> None:
     awake = told(DOZING, Rested(Generation(3), None))
     assert isinstance(awake.state, Running)
     assert awake.state.look is not None
+
+
+def test_a_wish_for_another_process_is_kept_until_dispatch_has_said_whether_it_goes_on() -> None:
+    """A signal may have come after the last look, and the step that it led to may ask for one at once."""
+    wishing = told(DOZING, RecycleRequested(Generation(3), "leaks"))
+    assert wishing.state == replace(DOZING, wish="leaks")
+    renewing = told(wishing.state, Rested(Generation(3), None))
+    assert isinstance(renewing.state, Draining)
+    assert renewing.state.goal == Renewing("self", "leaks")
+    assert isinstance(told(wishing.state, Rested(Generation(3), 5)).state, LettingGo), "the next one is a fresh one"
+    assert told(DOZING, RecycleRequested(Generation(2), "leaks")).state == DOZING
 
 
 def test_who_goes_on_after_all_is_looked_at_for_its_bounds_as_before() -> None:
