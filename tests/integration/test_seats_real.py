@@ -1,5 +1,6 @@
 """Timeline, sink and followers fail in a real host: another one takes the place, and who listens is told anew."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 import pykka
 import pytest
 
+from waypost.host.root.seats import NOTHING, Seat
+from waypost.host.watching import following, sink
 from waypost.host.watching.following import FollowersActor
 from waypost.host.watching.sink import SinkActor
 from waypost.host.watching.sink_states import Connect
 from waypost.testing.host_here import HostHere
-from waypost.testing.patience import eventually
+from waypost.testing.patience import PATIENCE, eventually
 
 WORKFLOW = """
 from waypost import Mail, Workflow, approve
@@ -117,3 +120,37 @@ def test_who_passes_followers_on_is_followed_by_another_one(running: Running) ->
     eventually(lambda: pykka.ActorRegistry.get_by_class(FollowersActor) not in ([], [before]), "nobody took its place")
     again = running.client.follow("follow", run=run, after=1)
     assert heard(again)["event"]["seq"] == 2
+
+
+class FailsAtOnce(pykka.ThreadingActor):
+    """One that ends at the first message that it gets, and makes nothing of it."""
+
+    def on_receive(self, message: object) -> None:
+        """Whatever it is."""
+        self.stop()
+
+
+@pytest.mark.parametrize("of", ["approvals", "tail"])
+def test_who_tells_somebody_that_fails_of_that_comes_to_an_end(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It isn't known there, so nobody ends it, and the one that follows there never hears of it."""
+    for module in (sink, following):
+        monkeypatch.setattr(module, "ALIVE", 0.01)
+    seat = Seat(of, NOTHING, lambda _parent, _incarnation: FailsAtOnce.start())
+
+    async def listens() -> None:
+        if of == "approvals":
+            lines = sink.Connection(seat).lines()
+        else:
+            lines = following.Follower(None, 0, None).lines(seat, lambda _deployment, _run, _after: None)
+        async for line in lines:
+            assert not line.strip()
+            if seat.occupant is first and first is not None and not first.is_alive():
+                seat.take(parent, 2)
+
+    parent = FailsAtOnce.start()
+    seat.take(parent, 1)
+    first = seat.occupant
+    try:
+        asyncio.run(asyncio.wait_for(listens(), PATIENCE))
+    finally:
+        pykka.ActorRegistry.stop_all()

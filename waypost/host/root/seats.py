@@ -57,3 +57,8 @@ class Seat(pykka.ActorRef[Any]):
         if self.occupant is not None:
             with suppress(pykka.ActorDeadError):
                 self.occupant.stop(timeout=timeout)
+
+
+def sitting(ref: Ref | None) -> Ref | None:
+    """Who sits there now, where it is a seat: for whoever must notice that the one it told has gone."""
+    return ref.occupant if isinstance(ref, Seat) else ref

@@ -19,6 +19,7 @@ from actors.messages import Seen
 from actors.watching import Asking, Sleeps
 from substrate.messages import LogPage
 from waypost.acting import Clock, Ref
+from waypost.host.root.seats import sitting
 from waypost.host.watching.following_logic import Ended, Follow, Following, Hub, advance
 from waypost.model import events as ev
 from waypost.model.errors import WaypostError
@@ -98,7 +99,8 @@ class Follower(pykka.ActorRef[Any]):
 
     async def lines(self, hub: Ref | None, page: Page) -> AsyncIterator[bytes]:
         """What is to be sent, until the run ends, the host does, or nobody reads any more."""
-        if not tell(hub, Follow(self, self._deployment)):
+        hub = sitting(hub)
+        if hub is None or not tell(hub, Follow(self, self._deployment)):
             return
         try:
             if self._run is not None:
@@ -115,6 +117,8 @@ class Follower(pykka.ActorRef[Any]):
                     for run in unread if self._run is None else (self._run,):
                         self._look_again(run)
                     yield b"\n"
+                    if self._run is None and not hub.is_alive():
+                        return  # gone before it had heard of this one: who comes again is followed by another
                 self._news.clear()
         finally:
             self._open = False

@@ -16,6 +16,7 @@ from waypost.acting import Clock, Ref
 from waypost.host.answers.records import ApprovalShown
 from waypost.host.reading.source import approval_shown
 from waypost.host.root.library import Look
+from waypost.host.root.seats import sitting
 from waypost.host.watching.sink_logic import advance
 from waypost.host.watching.sink_states import (
     Announced,
@@ -75,7 +76,7 @@ class Connection:
     """A sink that is a connection: NDJSON, one line for each thing it is told. Made in the loop that serves it."""
 
     def __init__(self, hub: Ref | None) -> None:
-        self._hub = hub
+        self._hub = sitting(hub)
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -96,7 +97,8 @@ class Connection:
                 try:
                     raw = await asyncio.wait_for(self._lines.get(), ALIVE)
                 except TimeoutError:
-                    raw = b"\n"
+                    # Gone before it had heard of this one, it ends nothing: who comes again learns everything.
+                    raw = b"\n" if self._hub is not None and self._hub.is_alive() else None
                 if raw is None or self._lines.qsize() > MOST:
                     return
                 yield raw
