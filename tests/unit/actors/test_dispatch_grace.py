@@ -154,6 +154,25 @@ def test_time_in_which_the_host_stood_still_is_taken_from_nobody() -> None:
     assert not graces(bench)
 
 
+def test_an_end_that_is_asked_for_is_not_asked_for_again() -> None:
+    """The disk takes its time, and meanwhile another run's is up."""
+    bench = started()
+    bench.mail(2)
+    bench.settle()
+    (other,) = bench.started(generation=1)
+    bench.child(1, receiving("r1#1"), run=other)
+    cancel(bench)
+    bench.later(1)
+    bench.do(Cancel(run=other, reason="enough", origin="supervisor-operator", by="ann"))
+    bench.flush()
+    bench.later(GRACE - 1)
+    bench.later(1)
+    ends = [what.run for what in bench.asked if isinstance(what, Append) and isinstance(what.by, Supervisor)]
+    assert sorted(ends) == sorted([RUN, other])
+    bench.settle()
+    assert not graces(bench)
+
+
 def test_a_cancel_that_an_earlier_dispatch_knew_is_known_from_the_log() -> None:
     """What was under way is found by its runs; nothing has to be remembered."""
     bench = started()
