@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 import pykka
 import pytest
 
+from waypost.host.datadir.directory import lay_out, prepare
+from waypost.host.exits import Exit
 from waypost.host.root.seats import NOTHING, Seat
 from waypost.host.watching import following, sink
 from waypost.host.watching.following import FollowersActor
@@ -16,6 +20,7 @@ from waypost.host.watching.sink import SinkActor
 from waypost.host.watching.sink_states import Connect
 from waypost.testing.host_here import HostHere
 from waypost.testing.patience import PATIENCE, eventually
+from waypost.testing.verbs import verb
 
 WORKFLOW = """
 from waypost import Mail, Workflow, approve
@@ -154,3 +159,27 @@ def test_who_tells_somebody_that_fails_of_that_comes_to_an_end(of: str, monkeypa
         asyncio.run(asyncio.wait_for(listens(), PATIENCE))
     finally:
         pykka.ActorRegistry.stop_all()
+
+
+@pytest.mark.parametrize("what", [("approvals", "--follow"), ("tail",)])
+def test_a_host_that_is_killed_in_the_middle_of_a_line_has_ended_for_who_follows(
+    what: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Nothing was asked of it but to tell: there is no request of which it isn't known whether it was taken."""
+    data = prepare(tmp_path / "data")
+    lay_out(data)
+
+    def half_a_line() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{")
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(data.socket))
+        listening.listen()
+        telling = threading.Thread(target=half_a_line)
+        telling.start()
+        done = verb(*what, data=data.path)
+        telling.join()
+    assert (done.status, "the host has ended" in done.err) == (Exit.NO_HOST, True)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -13,7 +14,7 @@ from waypost.cli.place import existing
 from waypost.cli.reading import either, give, pages_of
 from waypost.host.answers.records import ApprovalShown, OpenApprovals
 from waypost.host.datadir.directory import DataDir
-from waypost.host.errors import NoHost
+from waypost.host.errors import NoHost, Unanswered
 from waypost.host.exits import Exit
 from waypost.host.watching.sink_logic import how_closed
 from waypost.model.errors import WaypostError
@@ -42,12 +43,13 @@ def approvals(data: str | None, *, follow: bool, as_json: bool) -> Exit:
 
 
 def _follow(where: DataDir, *, as_json: bool) -> Exit:
-    for raw in Client(where.socket).follow("approvals", "follow"):
-        line = raw.strip()
-        if line and as_json:
-            out(line.decode())
-        elif line:
-            out(*in_words(msgspec.json.decode(line, type=Line), partial(_closed, where)))
+    with suppress(Unanswered):  # killed: as one that has ended, since nothing was asked of it but to tell
+        for raw in Client(where.socket).follow("approvals", "follow"):
+            line = raw.strip()
+            if line and as_json:
+                out(line.decode())
+            elif line:
+                out(*in_words(msgspec.json.decode(line, type=Line), partial(_closed, where)))
     raise NoHost(str(where.path), "the host has ended, or has broken off because too much was left unread")
 
 

@@ -134,21 +134,22 @@ class _Run:
 def _everything(where: DataDir, deployment: str | None, *, as_json: bool) -> Exit:
     client, show = Client(where.socket), _Shower(as_json=as_json, one=False)
     asked = client.follow("follow") if deployment is None else client.follow("follow", deployment=deployment)
-    for raw in asked:
-        line = raw.strip()
-        if not line:
-            continue
-        told = msgspec.json.decode(line, type=_In)
-        if told.following:
-            err(f"following {deployment or 'every deployment'}; Ctrl-C ends it")
-        elif told.left_out:
-            lost = words.count(told.left_out, "event")
-            err(f"left out: {lost}, which came faster than they were read; see `waypost runs`")
-        elif told.event != msgspec.Raw(b"null"):
-            event = ev.decode(bytes(told.event))
-            if not show.knows(told.run) and 1 < event.seq <= _PRIMED and not as_json:
-                show.prime(client, told.run, event.seq)
-            show.show(told.deployment, told.run, event, bytes(told.event))
+    with suppress(Unanswered):  # killed: as one that has ended
+        for raw in asked:
+            line = raw.strip()
+            if not line:
+                continue
+            told = msgspec.json.decode(line, type=_In)
+            if told.following:
+                err(f"following {deployment or 'every deployment'}; Ctrl-C ends it")
+            elif told.left_out:
+                lost = words.count(told.left_out, "event")
+                err(f"left out: {lost}, which came faster than they were read; see `waypost runs`")
+            elif told.event != msgspec.Raw(b"null"):
+                event = ev.decode(bytes(told.event))
+                if not show.knows(told.run) and 1 < event.seq <= _PRIMED and not as_json:
+                    show.prime(client, told.run, event.seq)
+                show.show(told.deployment, told.run, event, bytes(told.event))
     go_on = "`waypost runs` shows what moved meanwhile, and `waypost tail RUN --after SEQ` each event of a run"
     raise HostGone(str(where.path), "the host has ended, or has broken off", go_on)
 
