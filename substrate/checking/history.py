@@ -75,7 +75,7 @@ def back_to_the_start(objects: Objects, tip: bytes, judge: "Judge") -> list[Step
 class Judge(Protocol):
     """Says what is wrong with a commit by itself."""
 
-    def __call__(self, commit: Commit) -> tuple[str, ...]:
+    def __call__(self, commit: Commit, /) -> tuple[str, ...]:
         """The faults, in words."""
         ...
 
