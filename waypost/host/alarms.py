@@ -67,9 +67,8 @@ class Alarms:
         return Alarms(self.mono[mono:], self.wall[wall:]), tuple(due)
 
     def overdue(self, now: Now) -> float:
-        """Seconds by which the soonest watchdog is late that wasn't put off before; 0 where none is."""
-        soonest = next((alarm for alarm in self.mono if not alarm.put_off), None)
-        return 0.0 if soonest is None else max(0.0, -soonest.wait(now))
+        """Seconds by which the soonest watchdog is late, which may have been put off before; 0 where none is."""
+        return max(0.0, -self.mono[0].wait(now)) if self.mono else 0.0
 
     def later(self, still: float, breath: float, now: Now) -> "Alarms":
         """Every watchdog put off by so much; one that would be due within a breath is so at its end, and no later.

@@ -127,6 +127,14 @@ def test_time_in_which_the_host_stood_still_does_not_count_however_often_that_is
     assert advance(second.state, Elapsed(), Now(NOW.wall + 165_000, 265.0)).effects[-1] == Rest(24.0)
 
 
+def test_a_second_time_within_a_breath_of_the_first_does_not_count_either() -> None:
+    """Ctrl-Z, fg, Ctrl-Z: what would be due soon was put off to the end of the breath, and is late by the second."""
+    following = advance(advance(Keeping(), mono(101.0, "poll"), NOW).state, mono(130.0, "watchdog"), NOW)
+    first = advance(following.state, Elapsed(), Now(NOW.wall + 60_000, 160.0))
+    second = advance(first.state, Elapsed(), Now(NOW.wall + 121_000, 221.0))
+    assert second.effects == (StoodStill(59.0), Tell(NOBODY.ref, "poll"), Rest(27.0))
+
+
 def test_a_host_that_is_always_late_comes_to_its_watchdogs_all_the_same() -> None:
     """Each look is a second's work, three seconds late."""
     state, at, rang = advance(Keeping(), mono(130.0, "watchdog"), NOW).state, NOW.mono, 0
@@ -145,7 +153,7 @@ def test_a_watchdog_that_is_due_is_put_off_once_however_often_the_host_stands_st
     again = advance(first.state, mono(170.0, "another"), Now(NOW.wall + 61_000, NOW.mono + 61.0))
     assert again.effects == ()
     second = advance(again.state, Elapsed(), Now(NOW.wall + 120_000, NOW.mono + 120.0))
-    assert second.effects == (StoodStill(50.0), Tell(NOBODY.ref, "watchdog"), Rest(BREATH))
+    assert second.effects == (StoodStill(58.0), Tell(NOBODY.ref, "watchdog"), Rest(8.0))
 
 
 @pytest.mark.parametrize("late", [0.1, STILL])
