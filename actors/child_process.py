@@ -184,7 +184,8 @@ class ChildProcessActor(AskingShell):
             case st.ToBroadcaster():
                 tell(self._peers.broadcaster, effect.message)
             case st.Weighing():
-                size, still = resident(effect.pid), halted(effect.pid, boxed=True)
+                size = resident(effect.pid) if effect.memory else 0
+                still = halted(effect.pid, boxed=True)
                 tell(self._parent, ChildWeighed(self._setup.generation, size, still))
             case st.Log():
                 self._command.output(effect.data)

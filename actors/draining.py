@@ -139,4 +139,9 @@ class Doze:
 
 @dataclass(frozen=True, slots=True)
 class Weigh:
-    """Tell the supervisor what the kernel says of the child's process group: ``ChildWeighed``."""
+    """Tell the supervisor what the kernel says of the child's process group: ``ChildWeighed``.
+
+    ``memory``: how much it has, too; else it is told as 0.
+    """
+
+    memory: bool = True

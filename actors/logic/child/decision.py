@@ -194,7 +194,7 @@ def _alive(  # noqa: PLR0911 - one return per message
             farewell = Transmit(Shutdown(reason=message.reason[:_REASON]))
             return Next(st.Leaving(state.pid, state.tail), (farewell, TERM, _patience(setup, now)))
         case Weigh():
-            return Next(state, (st.Weighing(state.pid),))
+            return Next(state, (st.Weighing(state.pid, message.memory),))
         case _:
             return _ending(setup, state, message)
 

@@ -161,9 +161,10 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """Tell the supervisor what the process group of ``pid`` has of memory, and whether it is stopped."""
+    """Tell the supervisor whether the process group of ``pid`` is stopped, and how much it has, if that is asked."""
 
     pid: int
+    memory: bool = True
 
 
 @dataclass(frozen=True, slots=True)

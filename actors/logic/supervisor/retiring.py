@@ -70,7 +70,7 @@ def seen(state: st.Retiring, weighed: ChildWeighed) -> Next[st.State]:
 
 def _look(state: st.Retiring) -> Next[st.State]:
     books = state.books.numbered()
-    first = (TellChild(Weigh()),) if state.halted or state.counted is not None else ()
+    first = (TellChild(Weigh(memory=False)),) if state.halted or state.counted is not None else ()
     return Next(replace(state, books=books, asked=books.last), (*first, Pass(books.last, ReadLive())))
 
 

@@ -137,7 +137,7 @@ def test_nothing_counts_between_two_looks_of_which_one_found_the_child_stopped(
         most += seconds if before and not halted else 0.0
         if state.halted or state.counted is not None:
             (asks, *_) = step(replace(state, asked=1), Woken(1), setup=CUT).effects
-            assert asks == TellChild(Weigh())
+            assert asks == TellChild(Weigh(memory=False))
             state = step(state, ChildWeighed(Generation(3), 1, halted), setup=CUT).state
             assert state.halted is halted
             state = looked(state, SHORT if short else OTHERS, at).state

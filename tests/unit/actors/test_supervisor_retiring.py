@@ -204,6 +204,16 @@ def test_the_bounds_that_want_a_fresh_process_are_looked_at_as_ever() -> None:
     assert again.state.tick is not None
 
 
+def test_memory_is_looked_at_no_more_often_than_ever_while_the_clock_counts() -> None:
+    """Each look at who is left asks whether the child is stopped, once a second; a bound has a look of its own."""
+    setup = replace(CUT, limits=Limits(idle=0.0, recycle_memory=1000))
+    state = step(STARTING_TO_END, ChildReady(Generation(3), 77, CODE, ""), setup=setup).state
+    state = after_a_look(state, left(LEFT), 100.0)
+    state = step(state, Woken(state.asked), setup=setup)
+    assert TellChild(Weigh(memory=False)) in state.effects
+    assert TellChild(Weigh()) not in state.effects
+
+
 def test_a_wait_for_bounds_goes_on_where_a_drain_begins() -> None:
     """The child was asked to be looked at while it ran."""
     running = replace(RUNNING, tick=5, books=TO_END)

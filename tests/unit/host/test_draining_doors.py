@@ -166,6 +166,8 @@ def test_all_of_a_session_is_weighed_and_nothing_else() -> None:
 def test_a_child_that_talks_is_weighed() -> None:
     """By the number of its process as the host has it, never by what it says of itself."""
     assert Weighing(childhood.TALKING.pid) in childhood.step(childhood.TALKING, Weigh()).effects
+    alone = childhood.step(childhood.TALKING, Weigh(memory=False)).effects
+    assert alone == (Weighing(childhood.TALKING.pid, memory=False),)
     assert not childhood.step(childhood.NEW, Weigh()).effects
 
 
