@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ipc.folding import SPREAD, Folded, flat, overlap
+from ipc.folding import SPREAD, Folded, flat, half, overlap, spans
 
 LEFT_OUT = "[…]"
 """Stands where a text was cut short."""
@@ -54,7 +54,7 @@ class Mask:
         """The handle of a value that occurs in the data; empty where none does."""
         # One search for each is six times as fast as a pattern of all: a result may have 64 MiB.
         name = next((self._names[form] for form in self._forms if form in data), "")
-        return name or next((name for _, _, name in self._folds(data)), "")
+        return name or next((name for form, name in self._flat.items() if any(spans(data, form))), "")
 
     def hidden(self, data: bytes) -> bytes:
         """The data, with the handle's name in the place of each value."""
@@ -95,17 +95,24 @@ class Mask:
 
     def _folds(self, data: bytes) -> list[tuple[int, int, str]]:
         """From where to where values of several words stand in it whose lines are one or indented, and whose."""
-        present = [form for form in self._flat if form[: form.index(b" ")] in data]
-        found = Folded(data).found(present) if present else []
-        return [(start, end, self._flat[form]) for start, end, form in found]
+        found = [(span, name) for form, name in self._flat.items() for span in spans(data, form)]
+        kept, end = list[tuple[int, int, str]](), 0
+        for (start, behind), name in sorted(found, key=lambda each: each[0][0]):
+            if start >= end:  # of two that meet, the first, and of two that begin there, the longer value
+                kept.append((start, behind, name))
+                end = behind
+        return kept
 
     def _longest(self, data: bytes, way: int) -> tuple[int, str]:
         """The longest piece of a value at the end of the data, and whose it is; by ``way`` -1 at its beginning."""
         found = [(overlap(data[::way], form[::way]), self._names[form]) for form in self._forms]
         if self._flat:
             near = SPREAD * max(map(len, self._flat))
-            folded = Folded(data[-near:] if way > 0 else data[:near])
-            found += [(folded.piece(form, way), name) for form, name in self._flat.items()]
+            end = data[-near:] if way > 0 else data[:near]
+            for undecided in dict.fromkeys((0, half(end) if way > 0 else 0)):
+                folded = Folded(end[: len(end) - undecided])
+                pieces = ((folded.piece(form, way), name) for form, name in self._flat.items())
+                found += [(size + undecided, name) for size, name in pieces if size]
         return max(found, default=(0, ""))
 
     def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:

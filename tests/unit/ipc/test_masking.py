@@ -4,6 +4,7 @@ import json
 import pprint
 import textwrap
 import traceback
+import tracemalloc
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -212,3 +213,30 @@ def test_a_stream_lets_go_of_all_it_has_at_its_end(tail: bytes) -> None:
     """The last words of a child that died are the ones that somebody reads."""
     stream = Stream()
     assert stream.feed(b"last words: " + tail, MASK) + stream.feed(b"", MASK) == b"last words: " + tail
+
+
+ACCOUNT = json.dumps({"type": "service_account", "id": "x", "key": "MIIEvQ\nBADANB\n"}, indent=2).encode()
+
+
+@pytest.mark.parametrize("filling", [b'{"type": "order", "n": [1, 2]}, ', b"{" + b" " * 20], ids=["json", "blanks"])
+def test_a_large_value_costs_no_more_than_itself_whatever_the_secret_begins_with(filling: bytes) -> None:
+    """The key of a service begins with a brace, as each result does: one of 64 MiB took a minute, and 5 GiB."""
+    mask, data = NOTHING.learned({"key": ACCOUNT}), filling * (1024 * 1024 // len(filling))
+    quoted = data + b"\n> ".join(ACCOUNT.splitlines())
+    assert not any(map(mask.found, (ACCOUNT.replace(b"vQ", b"vQx"), ACCOUNT.replace(b"NB", b"NC"))))
+    tracemalloc.start()
+    assert not mask.found(data)
+    assert mask.found(quoted) == "key"
+    assert tracemalloc.get_traced_memory()[1] < 3 * len(data)
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("word", ["ga\\mma", "ga£mma", "ga€mma", "ga\\u20mma", "gamma\\"])
+def test_a_stream_that_is_cut_where_a_line_end_may_begin_keeps_what_may_be_of_a_word(word: str) -> None:
+    """A backslash, or the first byte of a letter."""
+    value = f"alpha beta {word} delta".encode()
+    mask, shown = NOTHING.learned({"h": value}), value.replace(b" ", b"\n    ")
+    for cut in range(1, len(shown)):
+        stream = Stream()
+        pieces = [stream.feed(each, mask) for each in (shown[:cut], shown[cut:], b"")]
+        assert b"".join(pieces) == b"[secret h]", cut
