@@ -236,6 +236,23 @@ def test_a_clock_that_was_ahead_for_a_while_is_set_back_from_there() -> None:
     assert right.effects == (StartDeployment(A, 1),)
 
 
+def test_one_that_has_judged_by_a_clock_that_is_set_back_before_it_is_gone_is_woken() -> None:
+    """The root may see that first: by any message, and by the word of that one itself. It slept on for a year."""
+    up = after(Begin((A, B)), BusStarted(1, BUS), started(A.name), started(B.name), says(B.name, "running"))
+    right = Now(NOW.wall - 3_600_000, NOW.mono)
+    parting = advance(SETUP, up.state, says(B.name, "dormant", LATER), right)
+    gone = advance(SETUP, parting.state, ActorEnded("b/supervisor", 1, None), right)
+    assert [each for each in gone.effects if isinstance(each, StartDeployment)] == [StartDeployment(B, 2)]
+
+
+def test_a_clock_that_is_set_back_in_several_steps_is_set_back_by_all_of_them() -> None:
+    """Each asks for a wake-up anew, which hid the steps before it."""
+    state = after(*SLEEPING).state
+    once = advance(SETUP, state, Woken(2), Now(NOW.wall - 40_000, NOW.mono))
+    assert once.effects == (WakeAt(Woken(3), wall=LATER),)
+    assert advance(SETUP, once.state, Woken(3), Now(NOW.wall - 80_000, NOW.mono)).effects == (StartDeployment(A, 1),)
+
+
 def test_a_sooner_deadline_gets_a_wake_up_of_its_own() -> None:
     """One for all of them: the soonest."""
     up = (

@@ -192,12 +192,14 @@ def woken(state: st.Opening | st.Running, token: int) -> Next[st.State]:
 
 def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     """Wake whoever is due, start whom there is a place for, let on those in line, and be woken for the next."""
-    leap = jump(state.dormancy.asked, now)
+    leap = jump(state.dormancy.ahead, now)
     # Set back, what was a schedule's next tick perhaps is no longer: once, before anybody who falls asleep asks anew.
     back = leap < -SET_BACK
     due = [name for wall, name in state.dormancy.deadlines if back or wall <= now.wall]
-    if back or leap > 0:  # one that was ahead, and is set right, is set back from there
-        state = replace(state, dormancy=replace(state.dormancy, asked=now))
+    if back:
+        state = replace(state, members={name: _doubted(each, now) for name, each in state.members.items()})
+    if back or leap > 0 or state.dormancy.ahead is None:  # one that was ahead, and is set right, is set back from there
+        state = replace(state, dormancy=replace(state.dormancy, ahead=now))
     for name in due:
         member = state.members[name]
         assert isinstance(member, st.Dormant), "nobody else is in that row"
@@ -213,7 +215,7 @@ def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     if dormancy.deadlines and (dormancy.alarm is None or dormancy.deadlines[0][0] < dormancy.alarm[1]):
         token, wall = dormancy.last + 1, dormancy.deadlines[0][0]
         effects.append(WakeAt(Woken(token), wall=wall))
-        state = replace(state, dormancy=replace(dormancy, last=token, alarm=(token, wall), asked=now))
+        state = replace(state, dormancy=replace(dormancy, last=token, alarm=(token, wall)))
     return Next(state, tuple(effects))
 
 
@@ -278,6 +280,12 @@ def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.W
 def _moves(member: st.Member) -> bool:
     """Whether it is on the way in or out."""
     return isinstance(member, st.Raising | st.Parting) or member.description.state in _ON_THE_WAY
+
+
+def _doubted(member: st.Member, now: Now) -> st.Member:
+    """What has judged by a clock that was set back since when it is to be woken is woken once it is gone."""
+    until = member.description.until if isinstance(member, st.Parting) else None
+    return member if until is None else replace(member, description=replace(member.description, until=now.wall))
 
 
 def _put(dormancy: st.Dormancy, name: Deployment, deadline: int | None) -> st.Dormancy:

@@ -216,8 +216,8 @@ class Dormancy:
     deadlines: tuple[tuple[int, Deployment], ...] = ()
     alarm: tuple[int, int] | None = None
     """Token and time of the wake-up that is under way."""
-    asked: Now | None = None
-    """When that was asked for."""
+    ahead: Now | None = None
+    """When the wall clock was furthest ahead, since it was set back last: what was judged, was by no later one."""
     last: int = 1
     """The last token that was given out."""
 
