@@ -103,6 +103,23 @@ def test_a_name_in_a_namespace_package_that_is_installed_is_refused_too(tmp_path
     assert subprocess.run(command, check=True, env={"PYTHONPATH": str(tmp_path / "site")}, stdout=-3).returncode == 0
 
 
+@pytest.mark.parametrize("there", ["taken.pyc", "taken/__init__.pyc"])
+def test_so_is_one_that_is_there_compiled_alone_or_in_an_archive(tmp_path: Path, there: str) -> None:
+    """Python takes those for modules as well."""
+    site, archive = tmp_path / "site", tmp_path / "site.zip"
+    (site / "shared" / there).parent.mkdir(parents=True)
+    (site / "shared" / there).touch()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("shared/", "")
+        packed.writestr("shared/packed.py", "")
+    for clash, by in (("taken", site / "shared" / there), ("packed", archive / "shared/packed.py")):
+        folder = materialise(tmp_path / "code", CODE | {f"shared/{clash}.py": b"", "shared/packed.free.py": b""})
+        command = [sys.executable, "-P", "-c", PROGRAM, *2 * [str(folder / TREE)], folder.name, ""]
+        path = {"PYTHONPATH": f"{site}:{archive}"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=path)
+        assert f"shared/{clash}.py has the name of another module, {by}," in done.stderr
+
+
 CHANGES: Mapping[str, tuple[str, bytes | None]] = {
     "the workflow": ("flow.py", FLOW + b"\n"),
     "what it imports": ("helper.py", b"print('forged')\n"),
