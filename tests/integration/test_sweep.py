@@ -267,12 +267,14 @@ def test_a_mode_is_had_while_others_look_at_code(mode: Mode) -> None:
 
 @in_own_pids
 def test_a_look_in_a_namespace_is_cut_short_by_nobodys_end(tmp_path: Path) -> None:
-    """What is looked at there runs as the same user."""
+    """What is looked at there runs as the same user. It is the last one then, and ends what the other one has left."""
     place, asked = tmp_path / "machine", Asked(uids=range(OURS, OTHERS + 1))
-    with guest(Isolation(mode="namespace", root=True, asked=asked), place), running(WAITS, OTHERS) as looked:
-        with guest(Isolation(mode="uid", root=True, asked=asked), place):
-            pass
-        assert lives(looked)
+    with running(WAITS, OTHERS) as left:
+        with guest(Isolation(mode="namespace", root=True, asked=asked), place):
+            with guest(Isolation(mode="uid", root=True, asked=asked), place):
+                pass
+            assert lives(left)
+        assert over(left)
 
 
 @in_own_pids

@@ -18,8 +18,8 @@ from ipc.strays import NO_MARK, Mark
 from waypost.child.probe import WORD
 from waypost.host.processes.compiled import compile_for_all, of_a_child
 from waypost.host.processes.isolation_errors import NotIsolated
-from waypost.host.processes.reserved import shared
 from waypost.host.processes.sight import Sight, interpreter
+from waypost.host.processes.sweeping import shared
 from waypost.host.processes.users import RANGE, closed_to_others
 
 _PROBE_DEADLINE = 30.0

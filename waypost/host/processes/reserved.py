@@ -127,15 +127,6 @@ class Reserved:
         self.release()
 
 
-@contextmanager
-def shared(uid: int, place: Path = PLACE) -> Iterator[None]:
-    """Run something as a user that others share, in this block: whoever ends what runs as it waits for that."""
-    with Reserved.begin(place) as reserved:
-        with reserved.turn(uid):
-            reserved.share(uid)
-        yield
-
-
 def _byte(uid: int, kind: int = fcntl.F_WRLCK) -> bytes:
     # Of the open file, not of the process: that isn't lost when somebody else closes the same file (fcntl(2)).
     return struct.pack("@hhqqi4x", kind, os.SEEK_SET, uid, 1, 0)

@@ -7,14 +7,15 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from ipc import strays, sweep
 from ipc.strays import Mark
-from waypost.host.processes.reserved import Reserved
+from waypost.host.processes.reserved import PLACE, Reserved
 
 PATIENCE, EACH = 30.0, 0.1
 """Seconds that all of it has, and for each user more; it needs some forty thousandths, and three for each."""
@@ -100,6 +101,32 @@ def end_strays(left: Iterable[Mark], alive: Iterable[Mark], sweeping: Sweeping |
     if sweeping is not None:
         sweeping.end(mark.uid for mark in marks if mark.uid)
     strays.end(*marks)
+
+
+@contextmanager
+def shared(uid: int, place: Path = PLACE) -> Iterator[Reserved | None]:
+    """Run something as a user that others share, in this block; None where it is a deployment's of another host.
+
+    Whoever is alone with it, as the first or as the last, ends what others have left, whatever itself does as that
+    user. ``place``: of the file of all that is reserved on this machine. Raises OSError.
+    """
+    with Reserved.begin(place) as reserved, Sweeping(reserved) as sweeping:
+        with reserved.turn(uid):
+            _end_left(uid, reserved, sweeping)
+            had = reserved.share(uid)
+        try:
+            yield reserved if had else None
+        finally:
+            with reserved.turn(uid):
+                reserved.leave(uid)
+                _end_left(uid, reserved, sweeping)
+                reserved.leave(uid)
+
+
+def _end_left(uid: int, reserved: Reserved, sweeping: Sweeping) -> None:
+    """All that runs as it, where nobody else has it."""
+    if reserved.take(uid) and reserved.used(uid):
+        sweeping.end([uid])
 
 
 def _command(descriptor: int, uids: Iterable[int]) -> tuple[str, ...]:
