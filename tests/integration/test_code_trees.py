@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,6 +14,7 @@ from waypost.host.code.folder import FolderTree
 from waypost.host.code.source import Source
 from waypost.host.errors import BadWorkflow
 from waypost.model.code import FILE, FILES, TOTAL
+from waypost.testing.boxed import NOBODY
 
 FLOW = """
 from waypost import Workflow
@@ -159,6 +161,24 @@ def test_what_goes_away_while_it_is_looked_at_is_said_or_left_out(tmp_path: Path
         list(source.below("old"))
     with pytest.raises(NotAFile, match="can't be read: File name too long"):
         source.is_folder("x" * 300)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_that_may_not_be_read_is_named(mode: int) -> None:
+    """Looking for what is never code in it, as an ordinary user, ended in a traceback."""
+    us = os.geteuid()
+    with TemporaryDirectory() as name:  # pytest's own are closed to others
+        folder = Path(name)
+        folder.chmod(0o755)
+        write(folder, orders=FLOW.format(files=""), shut__m="")
+        (folder / "shut").chmod(mode)
+        os.seteuid(us or NOBODY)
+        try:
+            with pytest.raises(NotAFile, match="shut.* can't be read: Permission denied"):
+                FolderTree(folder)
+        finally:
+            os.seteuid(us)
+            (folder / "shut").chmod(0o700)
 
 
 @pytest.mark.parametrize("name", [".env.local", "server.key", "CERT.PEM", "id_rsa"])

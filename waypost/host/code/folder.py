@@ -86,7 +86,7 @@ class FolderTree:
             name.startswith(".")
             or name in _NEVER
             or name.endswith(".pyc")
-            or (place / "pyvenv.cfg").exists()
+            or _there(place / "pyvenv.cfg")
             or self._is_data(place)
         )
         if not never:
@@ -94,14 +94,14 @@ class FolderTree:
         return never
 
     def _refuse_repository(self, path: str) -> None:
-        if (self.source.root / path / ".git").exists():
+        if _there(self.source.root / path / ".git"):
             hint = "deploy it by itself, or take it out of the folder"
             raise NotAFile(self.source.shown, path, "is a git repository of its own", hint=hint)
 
     def _is_data(self, place: Path) -> bool:
         """Whether a folder is a data directory, the one that is told or any other: keys lie in it."""
         known = self._data is not None and Path(os.path.realpath(place)) == self._data
-        return known or place.name == NAME or all((place / name).exists() for name in _OF_DATA)
+        return known or place.name == NAME or all(_there(place / name) for name in _OF_DATA)
 
     def _by_git(self, top: str) -> Iterator[str]:
         """What is tracked, and what isn't ignored; names of the tree."""
@@ -126,3 +126,8 @@ class FolderTree:
             real = os.path.realpath(self.source.root / name)
             if not (real.startswith(tuple(within)) or NAME in name.split("/")):
                 yield name
+
+
+def _there(place: Path) -> bool:
+    """Also not where that can't be told, as of what is in a folder that is closed to us: whoever reads it says so."""
+    return os.path.exists(place)  # noqa: PTH110 - pathlib's raises then
