@@ -174,7 +174,7 @@ def test_a_folder_that_may_not_be_read_is_named(mode: int) -> None:
         (folder / "shut").chmod(mode)
         os.seteuid(us or NOBODY)
         try:
-            with pytest.raises(NotAFile, match="shut.* can't be read: Permission denied"):
+            with pytest.raises(NotAFile, match=r"shut.* can't be read: Permission denied"):
                 FolderTree(folder)
         finally:
             os.seteuid(us)

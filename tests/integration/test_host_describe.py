@@ -149,6 +149,17 @@ def test_what_an_import_has_started_ends_with_it(tmp_path: Path) -> None:
     check_ended(pid)
 
 
+def test_nobody_waits_for_what_an_import_has_started_in_a_session_of_its_own(tmp_path: Path) -> None:
+    """It has the pipes, and no signal to the group reaches it: the import was said to have taken too long."""
+    file, pid = tmp_path / "plain.py", tmp_path / "pid"
+    file.write_text(
+        "import subprocess\nfrom pathlib import Path\n"
+        f"Path({str(pid)!r}).write_text(str(subprocess.Popen(['sleep', '300'], start_new_session=True).pid))\n{GOOD}"
+    )
+    assert describe(file, timeout=PATIENCE, environment=os.environ).spec.name == "plain"
+    check_ended(pid)
+
+
 def test_an_import_that_prints_for_ever_fills_no_memory_of_the_hosts(tmp_path: Path) -> None:
     """Only the end of what it says is kept; the time it has is the same as anybody's."""
     file = tmp_path / "chatty.py"

@@ -292,27 +292,33 @@ def _ended(code: int) -> str:
 def _collected(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
     """What it writes until it ends, the last bytes of each stream. Raises TimeoutExpired; it isn't reaped by this.
 
-    What is left of its group when it has ended is killed: that may have its streams, and go on with them.
+    What is left of its group when it has ended is killed. What has left that may have its streams, and isn't waited
+    for: all that the child itself has written is in them by then, and a pipe holds no more than is read at once.
     """
     deadline = time.monotonic() + timeout
     with os.fdopen(os.pidfd_open(child.pid), "rb", buffering=0) as end, selectors.DefaultSelector() as selector:
         selector.register(end, selectors.EVENT_READ)
         streams = [(stream, bytearray()) for stream in (child.stdout, child.stderr) if stream is not None]
         for stream, said in streams:
+            os.set_blocking(stream.fileno(), False)
             selector.register(stream, selectors.EVENT_READ, said)
-        while selector.get_map():
+        ended = False
+        while not ended:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise subprocess.TimeoutExpired(child.args, timeout)
-            for key, _ in selector.select(left):
-                if key.fileobj is end:
-                    _kill_group(child.pid)
-                    selector.unregister(end)
-                elif more := os.read(key.fd, _KEPT):
-                    key.data.extend(more)
-                    del key.data[:-_KEPT]  # whoever prints for ever fills no memory but its own
-                else:
-                    selector.unregister(key.fileobj)
+            ready = [key for key, _ in selector.select(left)]
+            if ended := any(key.fileobj is end for key in ready):
+                _kill_group(child.pid)
+                selector.unregister(end)
+                ready = list(selector.get_map().values())
+            for key in ready:
+                with suppress(BlockingIOError):  # it has said nothing more, and somebody else could
+                    if more := os.read(key.fd, _KEPT):
+                        key.data.extend(more)
+                        del key.data[:-_KEPT]  # whoever prints for ever fills no memory but its own
+                    else:
+                        selector.unregister(key.fileobj)
     out, complaints = (bytes(said) for _, said in streams)
     return out, complaints
 

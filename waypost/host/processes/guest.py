@@ -1,8 +1,9 @@
 """As whom code is looked at before it is deployed, where children have users of their own: a user that all hosts share.
 
 It is the last of the range, which no deployment is given. Whoever looks shares it as long as it does; what the code has
-started is ended by whoever leaves last, in whichever isolation, so that nobody's look is cut short by the end of another
-one, and nothing is left once nobody looks. What a look that was killed has left is ended by the next one that is alone.
+started is ended by whoever leaves last, in whichever isolation, so that nobody's look is cut short by the end of
+another one, and nothing is left once nobody looks. What a look that was killed has left is ended by the next one that
+is alone.
 """
 
 import logging
