@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,23 @@ def test_what_goes_away_while_it_is_looked_at_is_said_or_left_out(tmp_path: Path
         list(source.below("old"))
     with pytest.raises(NotAFile, match="can't be read: File name too long"):
         source.is_folder("x" * 300)
+
+
+def test_a_folder_that_goes_away_while_a_pattern_is_looked_for_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's glob raises then."""
+    write(tmp_path, old__inner__m="")
+    look = os.scandir
+
+    def taking(path: Path) -> Any:
+        if Path(path).name == "inner":
+            (tmp_path / "old").rename(tmp_path / "new")
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", taking)
+    with pytest.raises(NotAFile, match=r"old/\*/\* can't be looked for: No such file or directory"):
+        Source("orders.py", tmp_path).matching("old/*/*")
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o444])

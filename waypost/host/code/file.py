@@ -5,14 +5,13 @@ stay where they are. Data files are those that ``Workflow(files=[…])`` lists, 
 """
 
 import importlib.util
-import itertools
 from collections.abc import Iterable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from waypost.host.code.errors import HidesOurs, LooksSecret, NothingListed
 from waypost.host.code.imports import exported, imports, listed_files
-from waypost.host.code.source import LOOKED_AT, Source
+from waypost.host.code.source import Source
 from waypost.host.errors import BadWorkflow
 from waypost.host.own import PACKAGES
 from waypost.model.code import FILE, is_path, is_secret
@@ -141,9 +140,7 @@ def listed_paths(source: Source, entry: str, listed: Iterable[str]) -> Iterator[
         elif source.is_folder(path):
             found = list(source.below(path, left_out=_cache))
         elif _PATTERN.intersection(path):
-            matching = itertools.islice(source.root.glob(path), LOOKED_AT)
-            places = sorted(place.relative_to(source.root).as_posix() for place in matching)
-            found = [each for each in places if source.size(each) is not None]
+            found = [each for each in source.matching(path) if source.size(each) is not None]
         if not found:
             raise NothingListed(source.shown, text)
         yield from found

@@ -4,6 +4,7 @@ A symbolic link stands for what it leads to, if that lies in the same tree of co
 at and what is read are two moments: a file that grows in between is refused, not read to its end.
 """
 
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -94,6 +95,15 @@ class Source:
                     todo.append(found)
                 else:
                     yield found
+
+    def matching(self, pattern: str) -> list[str]:
+        """The names that a pattern means, as far as they are looked through. Raises NotAFile."""
+        try:
+            return sorted(
+                each.relative_to(self.root).as_posix() for each in itertools.islice(self.root.glob(pattern), LOOKED_AT)
+            )
+        except OSError as failure:  # pathlib passes over what can't be read: something has changed meanwhile
+            raise NotAFile(self.shown, pattern, f"can't be looked for: {failure.strerror}", hint=_AGAIN) from None
 
     def read(self, sizes: Mapping[str, int]) -> dict[str, bytes]:
         """The bytes of these files. Raises TooBig, NotAFile, LeavesTree."""
