@@ -44,7 +44,10 @@ class Said(HostError):
 
 
 class HostStopped(HostError):
-    """Somebody has stopped the host's process: it would take the request, and answer nobody. Nothing was asked."""
+    """Somebody has stopped the host's process: it would take the request, and answer nobody. Nothing was asked.
+
+    Or it goes on with no answer that it has begun: only who follows learns of that.
+    """
 
     code = "withheld"
 
@@ -57,12 +60,11 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__("waypost", timeout=timeout)
         self._path = path
+        self._peer: int | None = None
 
     def stopped(self) -> int | None:
         """The process that listens there, if it has been stopped."""
-        with contextlib.suppress(IpcError):  # of another pid namespace: nothing is known of it
-            return next(iter(stopped(peer_of(self.sock).pid, boxed=False)), None)
-        return None
+        return None if self._peer is None else next(iter(stopped(self._peer, boxed=False)), None)
 
     def connect(self) -> None:
         """Connect to the socket instead of a port."""
@@ -70,6 +72,8 @@ class _Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         with reached(self._path) as name:
             self.sock.connect(name)
+        with contextlib.suppress(IpcError):  # of another pid namespace: nothing is known of it
+            self._peer = peer_of(self.sock).pid
 
 
 class Client:
@@ -119,6 +123,9 @@ class Client:
             while line := response.readline():
                 yield line
         except (OSError, http.client.HTTPException, msgspec.MsgspecError) as failure:
+            # It sends something every few seconds, as long as it runs.
+            if isinstance(failure, TimeoutError) and (pid := connection.stopped()) is not None:
+                raise HostStopped(pid) from failure
             raise Unanswered(f"the host broke off ({type(failure).__name__}: {failure})") from failure
         finally:
             connection.close()

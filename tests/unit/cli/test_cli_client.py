@@ -94,6 +94,30 @@ def test_a_host_that_was_stopped_is_named_at_once(tmp_path: Path) -> None:
             Client(at).post(Runs, "runs")
 
 
+def test_a_host_that_is_stopped_while_somebody_follows_has_not_ended(tmp_path: Path) -> None:
+    """Nor does another one take its place: `waypost run`, which helps against an end, would be refused."""
+    tells = (
+        "import socket, sys, threading\n"
+        "listener = socket.socket(socket.AF_UNIX)\n"
+        "listener.bind(sys.argv[1])\n"
+        "listener.listen()\n"
+        "print('up', flush=True)\n"
+        "caller = listener.accept()[0]\n"
+        "caller.recv(65_536)\n"
+        "caller.sendall(b'HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\none\\n')\n"
+        "threading.Event().wait()\n"
+    )
+    at = tmp_path / "s"
+    with Background("-c", tells, str(at), command=(sys.executable,)) as host:
+        host.wait_for("up")
+        lines = Client(at, timeout=1).follow("follow")
+        assert next(lines) == b"one\n"
+        host.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, host.pid, os.WSTOPPED)
+        with pytest.raises(HostStopped, match=f"process {host.pid}"):
+            next(lines)
+
+
 def test_a_host_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     """After the time that its caller gives it: checking a long history may take far longer than all else."""
     with socket.socket(socket.AF_UNIX) as listener:
