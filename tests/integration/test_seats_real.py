@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,14 @@ def test_a_terminal_that_breaks_once_takes_no_later_line_along(
     assert not running.breaks
 
 
+def followed_anew(running: "Running") -> tuple[Iterator[bytes], dict[str, Any]]:
+    """Follow, and what is heard first: who comes while the failed one has its place is sent away, and comes again."""
+    while True:
+        lines = running.client.follow("approvals", "follow")
+        with suppress(StopIteration):
+            return lines, heard(lines)
+
+
 def heard(lines: Iterator[bytes]) -> dict[str, Any]:
     """The next line that says something."""
     while not (line := next(lines).strip()):
@@ -105,8 +114,8 @@ def test_a_sink_that_fails_ends_its_connections_and_the_next_one_announces_every
     before.tell(Connect(Broken()))
     assert list(filter(bytes.strip, lines))[1:] == [], "it ends, so that nobody listens to what says nothing more"
     eventually(lambda: pykka.ActorRegistry.get_by_class(SinkActor) not in ([], [before]), "nobody took its place")
-    again = running.client.follow("approvals", "follow")
-    assert heard(again)["announced"]["run"] == run
+    again, told = followed_anew(running)
+    assert told["announced"]["run"] == run
     assert heard(again) == {"listed": "asking"}
     second = running.mail("second")
     assert heard(again)["announced"]["run"] == second
