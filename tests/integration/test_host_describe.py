@@ -120,7 +120,7 @@ def test_a_neighbour_that_would_hide_ours_is_refused_by_name(tmp_path: Path, pac
 
 
 @pytest.mark.parametrize("folder", [False, True], ids=["FILE", "DIR"])
-def test_a_helper_that_lies_there_compiled_alone_is_said_to_be_so(tmp_path: Path, folder: bool) -> None:  # noqa: FBT001
+def test_a_helper_that_lies_there_compiled_alone_is_said_to_be_so(tmp_path: Path, folder: bool) -> None:  # noqa: FBT001 - a case
     """It works where its author runs it, and no package has it: "install what has helper" led nowhere."""
     (tmp_path / "plain.py").write_text(f"import helper\n{GOOD}")
     (tmp_path / "helper.pyc").write_bytes(b"")

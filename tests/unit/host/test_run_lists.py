@@ -38,7 +38,7 @@ class Many:
 
 def states_of(source: Many, *states: str, limit: int = LIST, deployment: str | None = None) -> list[str]:
     """What a list has."""
-    answer = listed(source, limit, deployment=deployment, states=states)  # type: ignore[arg-type]  # asked no more
+    answer = listed(source, limit, deployment=deployment, states=states)  # type: ignore[arg-type]  # all that is asked of it
     return [row.state for row in answer.runs]
 
 
@@ -60,7 +60,7 @@ def test_live_is_whatever_has_not_ended() -> None:
 def test_a_list_says_that_it_leaves_out_older_ones() -> None:
     """So many are shown as were asked for, and no page is asked for in vain."""
     many = Many(["failed"] * 3)
-    answer = listed(many, 2, states=["failed"])  # type: ignore[arg-type]  # asked no more
+    answer = listed(many, 2, states=["failed"])  # type: ignore[arg-type]  # all that is asked of it
     assert (len(answer.runs), answer.more) == (2, True)
     assert states_of(Many([]), limit=5, deployment="many") == ["completed"] * 5
 
