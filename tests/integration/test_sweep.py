@@ -16,6 +16,7 @@ from ipc import sweep
 from ipc.box import Mode
 from ipc.strays import Mark
 from waypost.host.datadir.directory import DataDir
+from waypost.host.processes import sweeping as shares
 from waypost.host.processes.guest import guest
 from waypost.host.processes.isolation import Asked, Isolation, choose
 from waypost.host.processes.kin import end_leftovers
@@ -292,6 +293,22 @@ def test_what_a_look_that_was_killed_has_left_is_ended_by_the_next_one(tmp_path:
         with guest(isolation, place):
             assert lives(others)
         assert lives(others)
+
+
+@in_own_pids
+def test_who_is_stopped_in_its_turn_keeps_nobody_from_looking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was waited for without an end: no host started beside one that stood still in that moment."""
+    monkeypatch.setattr(shares, "TURN", 0.0)
+    place, isolation = tmp_path / "machine", Isolation(mode="uid", root=True, asked=Asked(uids=range(OURS, OTHERS + 1)))
+    with Reserved.begin(place) as stopped, running(FLEES, OTHERS) as left:
+        with stopped.turn(OTHERS, 0.0), guest(isolation, place), guest(isolation, place):
+            assert not stopped.take(OTHERS)
+        assert lives(left)
+        with guest(isolation, place):
+            assert over(left)
+    assert caplog.text.count("seems to be stopped") == 2
 
 
 @in_own_pids

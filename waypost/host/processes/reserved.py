@@ -15,8 +15,10 @@ import fcntl
 import logging
 import os
 import struct
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -70,18 +72,26 @@ class Reserved:
         return self._locked(uid, fcntl.F_RDLCK)
 
     @contextmanager
-    def turn(self, uid: int) -> Iterator[None]:
+    def turn(self, uid: int, patience: float) -> Iterator[bool]:
         """Whoever shares a user begins to, and ends what is left of it, in a block of these: one after the other.
 
         Else who comes meets who has it alone for that moment, takes it for a deployment's, and is ended with the rest.
+        False where it isn't ours: who has it may be stopped, and is waited for no longer than so many seconds.
         """
-        if self._descriptor is not None:
-            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _byte(uid + _TURN))
+        if self._descriptor is None:
+            yield True
+            return
+        # Of its own, with the lock: whose turn comes when it is waited for no more gives it back by closing this.
+        apart, had = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC), Future[None]()
+        threading.Thread(target=_wait, args=(apart, uid + _TURN, had), name="waypost-turn", daemon=True).start()
+        with suppress(TimeoutError):
+            had.result(patience)
+        ours = not had.cancel()
         try:
-            yield
+            yield ours
         finally:
-            if self._descriptor is not None:
-                fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _byte(uid + _TURN, fcntl.F_UNLCK))
+            if ours:
+                os.close(apart)
 
     def leave(self, uid: int) -> None:
         """Let go of this one. Raises OSError."""
@@ -125,6 +135,15 @@ class Reserved:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _wait(apart: int, byte: int, had: "Future[None]") -> None:
+    """In a thread of its own: the kernel lets those that wait on in order, and knows no limit of time."""
+    fcntl.fcntl(apart, fcntl.F_OFD_SETLKW, _byte(byte))
+    if had.set_running_or_notify_cancel():
+        had.set_result(None)
+    else:
+        os.close(apart)
 
 
 def _byte(uid: int, kind: int = fcntl.F_WRLCK) -> bytes:

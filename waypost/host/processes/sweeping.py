@@ -20,7 +20,14 @@ from waypost.host.processes.reserved import PLACE, Reserved
 PATIENCE, EACH = 30.0, 0.1
 """Seconds that all of it has, and for each user more; it needs some forty thousandths, and three for each."""
 
+TURN = 5.0
+"""Seconds that somebody's turn at a shared user is waited for, who needs a tenth unless they are stopped."""
+
 log = logging.getLogger(__name__)
+_STOPPED = (
+    "somebody on this machine who looks at code as user %d, too, seems to be stopped (SIGSTOP, Ctrl-Z) in the middle "
+    "of it: what is looked at now may be ended, and seem to fail, when that one goes on"
+)
 
 
 class Sweeping:
@@ -111,16 +118,20 @@ def shared(uid: int, place: Path = PLACE) -> Iterator[Reserved | None]:
     user. ``place``: of the file of all that is reserved on this machine. Raises OSError.
     """
     with Reserved.begin(place) as reserved, Sweeping(reserved) as sweeping:
-        with reserved.turn(uid):
-            _end_left(uid, reserved, sweeping)
+        with reserved.turn(uid, TURN) as began:
+            if began:
+                _end_left(uid, reserved, sweeping)
+            else:
+                log.warning(_STOPPED, uid)
             had = reserved.share(uid)
         try:
             yield reserved if had else None
         finally:
-            with reserved.turn(uid):
+            with reserved.turn(uid, TURN if began else 0.0) as ours:
                 reserved.leave(uid)
-                _end_left(uid, reserved, sweeping)
-                reserved.leave(uid)
+                if ours:  # else the next one does that is alone
+                    _end_left(uid, reserved, sweeping)
+                    reserved.leave(uid)
 
 
 def _end_left(uid: int, reserved: Reserved, sweeping: Sweeping) -> None:
