@@ -198,6 +198,10 @@ def test_a_tree_that_is_whole_is_left_alone_and_any_other_is_made_anew(folder: P
     assert materialise(folder.parent, CODE) == folder
     assert is_whole(folder)
     assert [each.name for each in folder.parent.iterdir()] == [folder.name]
+    for shut, mode in ((folder, 0o700), (folder / TREE, 0o500), (flow, 0o400)):  # to the user of a child
+        shut.chmod(mode)
+        assert materialise(folder.parent, CODE) == folder
+        assert shut.stat().st_mode & 0o444 == 0o444
 
 
 def test_trees_that_nobody_uses_go_with_all_that_a_death_left(folder: Path) -> None:

@@ -315,9 +315,8 @@ def _told(isolation: Isolation, described: tuple[Described, ...]) -> tuple[Descr
 def _let_in(config: Config, data: DataDir) -> None:
     """Let each deployment's user come as far as its code. Raises NotIsolated."""
     for each in config.described:
-        tree = data.code / each.record.tree
-        if each.sleep is None or tree.is_dir():  # whoever sleeps has it made anew when it is woken, and is let in then
-            config.isolation.let_in(tree, data.code, data.path)
+        if each.sleep is None:  # the others are let in when they are woken
+            config.isolation.let_in(data.code / each.record.tree, data.code, data.path)
 
 
 def _users(config: Config, data: DataDir, reserved: Reserved) -> Mapping[str, int]:

@@ -111,10 +111,9 @@ def keep_whole(data: DataDir, name: str, tree: str, key: PublicKey, isolation: I
     As it was at the start: the user that the child becomes may come as far as it, and no further. Where that can't be
     done it is logged: a child that is started on anything else refuses it.
     """
-    if is_whole(data.code / tree):
-        return
     try:
-        materialise(data.code, Reader.open(data.repo(name), key).code(tree))
+        if not is_whole(data.code / tree):
+            materialise(data.code, Reader.open(data.repo(name), key).code(tree))
         isolation.let_in(data.code / tree, data.code, data.path)
     except (SubstrateError, NotIsolated, OSError) as failure:
         _log.error("%s: the folder of its code can't be made anew: %s", name, failure)

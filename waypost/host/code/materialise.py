@@ -6,6 +6,7 @@ folder that is whole; what a death leaves behind has no such name and goes at th
 
 import hashlib
 import shutil
+import stat
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
@@ -49,9 +50,17 @@ def materialise(code: Path, files: Files) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether the tree in a folder is the one that the folder's name says."""
+    """Whether the tree in a folder is the one that the folder's name says, and open to whoever a child becomes.
+
+    It isn't in a copy that was made for its owner's eyes alone, and not if its maker died before its last line.
+    """
     files = read(str(folder / TREE))
-    return files is not None and tree_hash(files) == folder.name
+    return files is not None and tree_hash(files) == folder.name and _is_open(folder)
+
+
+def _is_open(folder: Path) -> bool:
+    modes = (each.stat().st_mode for each in (folder, folder / TREE, *(folder / TREE).rglob("*")))
+    return all(mode & needed == needed for mode in modes for needed in (_FOLDER if stat.S_ISDIR(mode) else _FILE,))
 
 
 def compiled(folder: Path, files: Files) -> str:
