@@ -19,7 +19,7 @@ from waypost.host.root import logic as root_logic
 from waypost.host.root.redeploying import described
 from waypost.host.root.sleep import deployed
 from waypost.host.root.slots import HOST, ONE
-from waypost.host.root.states import Dismiss, Note, Report, Running, Setup, StartBus, StartDeployment
+from waypost.host.root.states import Dismiss, Forget, Note, Report, Running, Setup, StartBus, StartDeployment
 from waypost.host.root.states import Idle as RootIdle
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
@@ -82,7 +82,7 @@ class World:
                     self.to_root.append(DeploymentStarted(name, effect.incarnation, ref, courier))
                 case Tell():
                     self.tell(effect.ref, effect.message)
-                case Dismiss() | Report() | Note():
+                case Dismiss() | Report() | Note() | Forget():
                     pass
                 case _ if hasattr(effect, "mono"):
                     self.wakes.append(effect)

@@ -10,10 +10,11 @@ from waypost.host.answers.credentials import Delivered
 from waypost.host.credentials.errors import BadCredentials
 from waypost.host.credentials.file import NOTHING, Configured, parse
 from waypost.host.credentials.logic import AT_ONCE, LONGEST, PATIENCE
-from waypost.host.credentials.messages import ListCredentials, LoadFile, Reloaded, TryCredentials, WasRead
+from waypost.host.credentials.messages import Forget, ListCredentials, LoadFile, Reloaded, TryCredentials, WasRead
 from waypost.host.credentials.providers import Failed
 from waypost.host.credentials.reloading import SHORT
 from waypost.host.errors import NotNow
+from waypost.model.ids import Deployment
 from waypost.testing.keeping import (
     CONFIGURED,
     Bench,
@@ -179,6 +180,19 @@ def test_a_value_that_nobody_has_any_more_is_not_read_again_when_its_time_has_co
     assert readings(bench.wake(60)) == []
     assert bench.state.entries == {}
     assert readings(bench.want(pay=("db",))) == ["db"]
+
+
+def test_for_one_that_has_gone_nothing_is_read_until_it_asks_anew() -> None:
+    """A deployment that slept had its command run every minute; once it is awake it has what holds then."""
+    bench = Bench()
+    bench.want(pay=("db",))
+    bench.read({"db": "v1"})
+    bench.take(Forget(Deployment("orders")))
+    assert readings(bench.wake(60)) == []
+    assert readings(bench.want(pay=("db",))) == ["db"]
+    bench.take(Forget(Deployment("orders")))  # while it waits: nobody is there to be answered
+    assert answers(bench.read({"db": "v2"})) == []
+    assert [values(each) for each in answers(bench.want(pay=("db",)))] == [{"db": "v2"}]
 
 
 def test_a_value_that_cant_be_read_again_stays_in_use_and_is_shown_to_be_old() -> None:

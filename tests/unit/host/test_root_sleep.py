@@ -38,6 +38,7 @@ from waypost.host.root.slots import HOST, ONE, PATIENCE
 from waypost.host.root.states import (
     Dismiss,
     Dormant,
+    Forget,
     Idle,
     Note,
     Report,
@@ -124,6 +125,7 @@ def test_whoever_says_that_it_sleeps_is_told_to_go_behind_its_mail() -> None:
     assert gone.effects == (
         Dismiss(ref("courier a")),
         Note(A.name, Sleep(LATER)),
+        Forget(A.name),
         Tell(SINKS, Sleeps(A.name, A.address)),
         Tell(FOLLOWERS, Sleeps(A.name, A.address)),
         WakeAt(Woken(2), wall=LATER),

@@ -19,6 +19,7 @@ from waypost.acting import Asked, Next, Reply, WakeAt
 from waypost.host.credentials.file import Credential
 from waypost.host.credentials.messages import (
     FileRead,
+    Forget,
     KeeperMessage,
     ListCredentials,
     LoadFile,
@@ -30,7 +31,7 @@ from waypost.host.credentials.messages import (
 )
 from waypost.host.credentials.providers import Failed, Had, Reading
 from waypost.host.credentials.reloading import answered, deliver, loaded, too_late
-from waypost.host.credentials.serving import assemble, serve
+from waypost.host.credentials.serving import assemble, forget, serve
 from waypost.host.credentials.states import (
     Earnest,
     Entry,
@@ -64,6 +65,8 @@ def advance(state: Keeper, message: KeeperMessage, now: Now) -> Next[Keeper]:
     match message:
         case AssembleCredentials():
             assemble(turn, message)
+        case Forget():
+            forget(turn, message.deployment)
         case WasRead():
             _read(turn, message)
         case FileRead():

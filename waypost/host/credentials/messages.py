@@ -13,6 +13,7 @@ from waypost.host.answers.credentials import CredentialShown, Delivered
 from waypost.host.credentials.errors import BadCredentials
 from waypost.host.credentials.file import Configured, Credential
 from waypost.host.credentials.providers import Reading
+from waypost.model.ids import Deployment
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,13 @@ class Reloaded:
     delivered: tuple[Delivered, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Told: a deployment has no process, and gets none that hasn't asked anew. Nothing is read for it until then."""
+
+    deployment: Deployment
+
+
 # --- from its threads ----------------------------------------------------------------------------------------------
 
 
@@ -61,7 +69,7 @@ class FileRead:
     found: Configured | BadCredentials
 
 
-KeeperMessage: TypeAlias = Asked | AssembleCredentials | WasRead | FileRead | Outcome | Woken
+KeeperMessage: TypeAlias = Asked | AssembleCredentials | Forget | WasRead | FileRead | Outcome | Woken
 
 
 # --- effects -------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from actors.credentials import AssembleCredentials, Assembled, NotAssembled
 from ipc.deliveries import DELIVERY, handles_of
 from waypost.host.credentials.states import Client, Kept, Missing, Stale, Unread
 from waypost.host.credentials.turn import Turn, size_of
+from waypost.model.ids import Deployment
 
 
 def assemble(turn: Turn, wanted: AssembleCredentials) -> None:
@@ -24,6 +25,14 @@ def assemble(turn: Turn, wanted: AssembleCredentials) -> None:
         if isinstance(turn.entry(handle), Unread | Missing):
             turn.want(handle)
     serve(turn)
+
+
+def forget(turn: Turn, name: Deployment) -> None:
+    """A deployment has gone, and with it whoever asked for it."""
+    turn.set(
+        clients={each: client for each, client in turn.state.clients.items() if each != name},
+        waiting=tuple(wanted for wanted in turn.state.waiting if wanted.deployment != name),
+    )
 
 
 def serve(turn: Turn) -> None:

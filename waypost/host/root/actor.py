@@ -18,6 +18,7 @@ from waypost.host.code.deployed import keep_whole
 from waypost.host.code.deploying import Means, deploy, materialised
 from waypost.host.code.notes import note
 from waypost.host.credentials.keeper import KeeperActor
+from waypost.host.credentials.messages import Forget
 from waypost.host.credentials.providers import Surroundings
 from waypost.host.described import Described
 from waypost.host.errors import HostBroke, HostError
@@ -107,6 +108,8 @@ class HostActor(Shell):
                 self._house.report(effect.description)
             case st.Note():
                 note(self._house.ports.data, self._code[effect.name], effect.sleep, self._clock.now().wall)
+            case st.Forget():
+                tell(self._keeper, Forget(effect.name))
             case st.GiveUp():
                 self._house.give_up(effect.error)
             case _:

@@ -252,6 +252,7 @@ def _made_anew(
         dormancy = replace(dormancy, slots=left(dormancy.slots, member.spec.name))
         shown = described(member.spec, "down", f"host-fault: {reason}, {often} times in a short while")
         after = st.Lost(spec=member.spec, incarnation=incarnation, description=shown)
+        effects.append(st.Forget(member.spec.name))
     else:
         shown = described(member.spec, "starting", reason)
         after = st.Raising(spec=member.spec, incarnation=incarnation, description=shown, last=member.supervisor)

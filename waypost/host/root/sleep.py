@@ -162,6 +162,7 @@ def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting
         (
             st.Dismiss(member.courier),
             st.Note(name, Sleep(deadline, member.description.live)),
+            st.Forget(name),
             *asleep(setup, (dormant,)),
         ),
     )

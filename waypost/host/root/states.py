@@ -98,6 +98,13 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """Have the keeper forget what this deployment was given: it asks anew, should it have a process again."""
+
+    name: Deployment
+
+
+@dataclass(frozen=True, slots=True)
 class GiveUp:
     """Nothing is left that could go on by itself: the process should end, and say why."""
 
