@@ -134,13 +134,15 @@ class ChildProcessActor(AskingShell):
         self._mask = NOTHING
         self._printed = {"stdout": Stream(), "stderr": Stream()}
 
-    @staticmethod
-    def _looked(line: _Line, state: st.State) -> Unfinished:
+    def _looked(self, line: _Line, state: st.State) -> Unfinished:
         found = line.ears.unfinished(looked=True)
         if not (found.frames and isinstance(state, st.Greeting | st.Talking)):
             return found
-        # Of a child in no namespace this may be a process that it has started: then it is waited for, too.
-        return replace(found, stopped=halted(state.pid, boxed=True))
+        return replace(found, stopped=self._halted(state.pid))
+
+    def _halted(self, child: int) -> bool:
+        # In no namespace it is one process: what that has started may be stopped as it likes.
+        return halted(child, boxed=self._command.mark == NO_MARK)
 
     def _hear_and_advance(self, state: st.State, message: ChildProcessMessage, now: Now) -> Next[st.State]:
         """The decision, with bytes turned into what they say first."""
@@ -185,8 +187,7 @@ class ChildProcessActor(AskingShell):
                 tell(self._peers.broadcaster, effect.message)
             case st.Weighing():
                 size = resident(effect.pid) if effect.memory else 0
-                still = halted(effect.pid, boxed=True)
-                tell(self._parent, ChildWeighed(self._setup.generation, size, still))
+                tell(self._parent, ChildWeighed(self._setup.generation, size, self._halted(effect.pid)))
             case st.Log():
                 self._command.output(effect.data)
             case st.Signal():

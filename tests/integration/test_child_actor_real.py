@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from actors.draining import ChildWeighed, Weigh
 from actors.messages import (
     ChannelViolated,
     ChildReady,
@@ -15,6 +16,7 @@ from actors.messages import (
 )
 from ipc.messages import BlobStored, EventsCommitted, RunLive, RunLog, RunLogCredit
 from ipc.process import open_descriptors
+from ipc.stopped import stopped
 from substrate.messages import Append, Done, Outcome, PutBlob, Refused, Stage, Submit, WorkflowProcess
 from waypost.acting import ActorEnded
 from waypost.model.ids import Generation
@@ -26,6 +28,12 @@ from waypost.testing.scripted_child import plain, scripted
 
 READY = f"child.ready({CODE!r})\n"
 SERVE = READY + "child.serve()\n"
+STOPS_ANOTHER = """
+import os, subprocess
+kid = subprocess.Popen(["sleep", "600"])
+os.kill(kid.pid, 19)
+os.waitid(os.P_PID, kid.pid, os.WSTOPPED)
+"""
 APPEND = f"""
 from waypost.model import events as ev
 from ipc.messages import AppendRequest
@@ -66,6 +74,18 @@ def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(stage: ChildStag
     stage.parent.next(ChildReady)
     ref.tell(Terminate("stop"))
     assert stage.exit().reason.signal == "SIGKILL"
+
+
+def test_a_process_that_a_child_has_stopped_is_not_the_child(stage: ChildStage) -> None:
+    """A step may stop what it has started: the clock of a drain goes on, and half a frame is not waited for."""
+    ref = stage.child(scripted(STOPS_ANOTHER + SERVE))
+    pid = stage.parent.next(ChildReady).pid
+    ref.tell(Weigh(memory=False))
+    assert not stage.parent.next(ChildWeighed).halted
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: stopped(pid, boxed=False) != (), "it is stopped")
+    ref.tell(Weigh(memory=False))
+    assert stage.parent.next(ChildWeighed).halted
 
 
 def test_a_stopped_child_is_killed_all_the_same(stage: ChildStage) -> None:
