@@ -3,6 +3,7 @@
 The codes are those of ``Description.code``; one that isn't known here leads to a start of the host, too.
 """
 
+from substrate.messages import Drain
 from waypost.model.why import Sentence, command
 
 _ANEW = "it is tried again by the next start of the host, when that was ended (Ctrl-C)"
@@ -37,12 +38,12 @@ def down(name: str, code: str, message: str, since: str, *, mailed: bool) -> Sen
     )
 
 
-def recycle_failed(name: str, reason: str, since: str) -> Sentence:
-    """It was to have a fresh process, and that didn't come up."""
-    return Sentence(
-        waits_for=f"somebody to see to its fresh process ({reason})",
-        since=since,
-        then=f"another one is tried; until `waypost resume {name}` nothing runs, and mail is withheld",
-        command=command("resume", name),
-        needed=True,
-    )
+def recycle_failed(name: str, reason: str, since: str, drain: Drain | None) -> Sentence:
+    """It was to have a fresh process, and that didn't come up. ``drain``: what it was at, which a resume ends."""
+    what, resume = f"somebody to see to its fresh process ({reason})", command("resume", name)
+    if drain is not None:
+        off = f"`waypost resume {name}` tries it now, and calls the drain off"
+        then = f"{_ANEW}, which goes on with the drain; {off}; until then nothing runs, and mail is withheld"
+        return Sentence(waits_for=what, since=since, then=then, command=command("run"), alternative=resume, needed=True)
+    then = f"another one is tried; until `waypost resume {name}` nothing runs, and mail is withheld"
+    return Sentence(waits_for=what, since=since, then=then, command=resume, needed=True)

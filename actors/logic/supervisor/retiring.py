@@ -38,7 +38,7 @@ def retire(state: st.Running) -> Next[st.State]:
     """Begin, with the child that runs: nothing new is begun by it from now on."""
     drain = state.books.drain
     spent = 0.0 if drain is None else (drain.spent or 0) / 1000
-    return _look(st.Retiring(state.books, state.pid, state.since, 0, state.tick, spent=spent))
+    return _look(st.Retiring(state.books, state.pid, state.since, 0, state.tick, spent=spent, broken=state.broken))
 
 
 def part(spent: float, limit: float) -> int:

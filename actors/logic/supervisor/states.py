@@ -107,7 +107,7 @@ class Retiring:
 
     ``asked``: correlation of the answer that says who is left, or token of the wake-up at which it is asked for.
     ``counted``: up to when the clock has counted, in monotonic seconds; None while it stands still.
-    ``halted``: somebody has stopped the child, in the middle of what it would count. ``tick``: as that of ``Running``.
+    ``halted``: somebody has stopped the child, in the middle of what it would count. The others are as of ``Running``.
     """
 
     books: Books
@@ -122,6 +122,7 @@ class Retiring:
     executing: tuple[Executing, ...] = ()
     more: int = 0
     resting: int = 0
+    broken: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,10 @@ def _draining(setup: Setup, state: st.Draining | st.Retiring | st.Shelving) -> S
             parked = f"{resting} that rest{'s' if resting == 1 else ''}" if resting else ""
             rest = ", and ".join(filter(None, (_named(state.executing, state.more), parked)))
             what = f"every run to end ({rest})" if rest else "every run to end"
+            if state.broken:
+                what = f"code that can be loaded ({state.broken}), as it waits for {what}"
+                deploy = command("deploy", _file(setup))
+                return Sentence(waits_for=what, since=since, then=held, command=deploy, alternative=off, needed=True)
             return Sentence(waits_for=what, since=since, then=f"{held}; that command also calls it off", command=off)
         case st.Draining():
             what = f"what executes to come to rest ({_named(state.executing or (), state.more)})".removesuffix(" ()")
@@ -302,7 +306,8 @@ def _ending(setup: Setup, state: st.Ending) -> Sentence:
             then = f"all of them are made anew, from what is on disk ({reason})"
             return Sentence(waits_for=what, since=since, until=until, then=then)
         case st.Over(reason=reason):
-            then = recycle_failed(setup.spec.name, reason, since).then if reason else "it is stopped; nothing is lost"
+            failed = recycle_failed(setup.spec.name, reason, since, state.books.drain)
+            then = failed.then if reason else "it is stopped; nothing is lost"
             return Sentence(waits_for=what, since=since, until=until, then=then)
         case st.Lost(reason=reason, message=message):
             return down(setup.spec.name, reason, message, since, mailed=False)
@@ -314,7 +319,7 @@ def _ending(setup: Setup, state: st.Ending) -> Sentence:
 
 def _stopped(setup: Setup, state: st.Stopped) -> Sentence:
     if state.reason:
-        return recycle_failed(setup.spec.name, state.reason, _since(state))
+        return recycle_failed(setup.spec.name, state.reason, _since(state), state.books.drain)
     return Sentence(
         waits_for="a host, as this one ends, or puts other code in its place",
         since=_since(state),

@@ -87,7 +87,8 @@ def _words(state: st.State, name: str) -> tuple[str, str, str]:  # noqa: C901, P
     """The state, the code of its reason where it is down, and the reason for people."""
     match state:
         case st.Stopped(reason=reason) if reason:
-            return "stopped", FAILED, f"{reason}; `waypost resume {name}` starts it again"
+            off = "" if state.books.drain is None else ", and calls its drain off, with which the next host goes on"
+            return "stopped", FAILED, f"{reason}; `waypost resume {name}` starts it again{off}"
         case st.Idle() | st.Stopped():
             return type(state).__name__.lower(), "", ""
         case st.Opening() | st.Raising() | st.Starting():
@@ -141,7 +142,7 @@ def _planned(state: st.Planned) -> tuple[str, str, str]:
         case st.Draining():
             return "draining", "", _draining(state)
         case st.Retiring():
-            return "draining", "", _retiring(state)
+            return "draining", BROKEN if state.broken else "", _retiring(state)
         case st.Shelving():
             return "draining", "", "nothing executes any more"
         case st.Superseding() | st.Bereft() | st.Replacing() | st.Succeeding():
@@ -152,6 +153,8 @@ def _planned(state: st.Planned) -> tuple[str, str, str]:
 
 def _retiring(state: st.Retiring) -> str:
     words = [f"to be taken out of service, as {_who(state)} wants it, when every run has ended"]
+    if state.broken:
+        words.append(f"its code can't be loaded: {state.broken}")
     if state.executing:
         words.append(f"waits for {_named(state.executing, state.more)}")
     if state.resting:

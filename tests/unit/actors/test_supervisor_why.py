@@ -47,10 +47,12 @@ from waypost.testing.supervision import (
     MESSAGES,
     NOW,
     OPENING,
+    RETIRING,
     RUNNING,
     SETUP,
     SNAPSHOT,
     STARTING,
+    STARTING_TO_END,
     STATES,
     TOKEN,
     step,
@@ -104,6 +106,28 @@ def test_who_has_not_ended_yet_is_named_or_counted(executing: tuple[Executing, .
     """Often all that are left wait for somebody: then nobody is named."""
     found = sentence(SETUP, Retiring(BOOKS, 77, 0.0, 0, executing=executing, resting=resting))
     assert found.waits_for == f"every run to end{who}"
+
+
+def test_a_drain_to_the_end_says_that_the_code_does_not_load() -> None:
+    """It waited for its runs to end, which none of them could."""
+    drained = step(STARTING_TO_END, ChildReady(Generation(3), 77, "", "no module named x"))
+    assert isinstance(drained.state, Retiring)
+    found = sentence(SETUP, drained.state)
+    assert found.waits_for == "code that can be loaded (no module named x), as it waits for every run to end"
+    assert (found.command, found.alternative) == ("waypost deploy orders.py", "waypost resume orders")
+    shown = describe(SETUP, drained.state)
+    assert (shown.state, shown.code) == ("draining", "broken-code")
+    assert shown.reason.endswith("its code can't be loaded: no module named x")
+
+
+def test_a_recycle_that_fails_in_a_drain_names_what_goes_on_with_the_drain() -> None:
+    """A resume starts a process, too, but ends the drain: whoever does as told must not find it in service again."""
+    stopped = Stopped(RETIRING.books, FAILED.reason)
+    found = sentence(SETUP, stopped)
+    assert (found.command, found.alternative) == ("waypost run", "waypost resume orders")
+    assert "calls the drain off" in found.then
+    assert "calls its drain off" in describe(SETUP, stopped).reason
+    assert "drain" not in describe(SETUP, FAILED).reason
 
 
 @pytest.mark.parametrize("state", [s for s in STATES if not isinstance(s, (*NEEDY, Stopped))], ids=named)
