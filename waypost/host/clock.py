@@ -11,6 +11,8 @@ A jump is what the wall clock has gone since the last look and the monotonic one
 One that stood still, because it was stopped or had no processor, has not looked at what others did meanwhile: its
 watchdogs would ring for children that have long been ready. So that time doesn't count for them, however often that
 is, and none rings before ``BREATH`` is over, when what has come is heard; one that is due then isn't put off again.
+It is seen by the soonest of them, which is never more than a second ahead (the spool is looked at); up to ``STILL`` it
+is a busy machine's, and counts.
 What is recorded goes by the wall clock, and isn't.
 """
 
