@@ -16,17 +16,23 @@ SPREAD = 16
 LEAD = 48
 """So many bytes of what is looked for are looked for at once: its first word may be a brace, which each JSON text has.
 A whole text is never made flat: with 64 MiB that takes a minute, and 5 GiB."""
-# All that `str.splitlines` takes for a line end is one, also as a repr or JSON writes it. A run of backslashes is
+# All that `str.splitlines` takes for a line end is one, also as a repr, of text or of bytes, or JSON writes it. A run of backslashes is
 # looked at once, from its first: begun at each, 64 KiB of them take minutes.
 _GAP = re.compile(
     rb"""(?:
         [\s|>'"\x1c-\x1e] | \xc2\x85 | \xe2\x80[\xa8\xa9]
-        | (?<!\\)\\++(?: [nrtvf'"] | x(?:0[bBcC]|1[cdeCDE]|85) | u(?:00(?:0[bBcC]|1[cdeCDE]|85)|202[89]) )
+        | (?<!\\)\\++(?:
+            [nrtvf'"] | x(?:0[bBcC]|1[cdeCDE]|85) | u(?:00(?:0[bBcC]|1[cdeCDE]|85)|202[89])
+            | xc2\\++x85 | xe2\\++x80\\++xa[89]
+        )
     )++""",
     re.VERBOSE,
 )
 _HALF = re.compile(
-    rb"""(?: \xc2 | \xe2\x80? | (?<!\\)\\++(?: x[018]? | u(?:0(?:0[018]?)?|2(?:0(?:2)?)?)? )? )\Z""",
+    rb"""(?: \xc2 | \xe2\x80? | (?<!\\)\\++(?:
+        x(?: [018] | c(?:2(?:\\++(?:x8?)?)?)? | e(?:2(?:\\++(?:x(?:8(?:0(?:\\++(?:xa?)?)?)?)?)?)?)? )?
+        | u(?:0(?:0[018]?)?|2(?:0(?:2)?)?)?
+    )? )\Z""",
     re.VERBOSE,
 )
 

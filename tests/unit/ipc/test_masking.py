@@ -88,7 +88,22 @@ def test_a_value_of_several_lines_is_found_however_it_is_written(written: Callab
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
-@pytest.mark.parametrize("written", [str, repr, ascii, json.dumps, lambda text: json.dumps(json.dumps(text))])
+def of_bytes(text: str) -> str:
+    return repr(text.encode())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        str,
+        repr,
+        ascii,
+        json.dumps,
+        lambda text: json.dumps(json.dumps(text)),
+        of_bytes,
+        lambda text: repr(of_bytes(text)),
+    ],
+)
 @pytest.mark.parametrize("end", LINE_ENDS, ids=ascii)
 def test_each_line_end_that_python_knows_may_stand_between_two_words(end: str, written: Callable[[str], str]) -> None:
     """A text that came from a page of the web, or was split and joined, is the same key."""
