@@ -9,6 +9,7 @@ from typing import Literal
 from actors.draining import Executing, Line, Renewed
 from waypost.model.ids import Deployment, Generation, RunId
 from waypost.model.limits import Limits
+from waypost.model.times import Now
 from waypost.model.why import Sentence
 
 SYSEXITS = {
@@ -123,6 +124,8 @@ class Description:
     """Where it stands in the line of those that mail has woken."""
     live: tuple[RunId, ...] = ()
     """Of one that sleeps: its runs, as far as they are named."""
+    judged: Now | None = None
+    """Of one that sleeps: by which time it was said until when."""
     why: Sentence = UNTOLD
     """What it waits for, and what follows then."""
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from waypost.model.ids import RunId
+from waypost.model.times import Now
 
 NAMED = 64
 """Runs that are named of a repository at rest: whoever looks for one of them needn't look into the others."""
@@ -19,8 +20,8 @@ class Rest:
 
     ``quiet``: since when nothing was made durable, in monotonic seconds; 0 where nothing was since opening.
     ``busy``: what is to be done by itself, in words; empty: nothing. ``deadline``: when the next thing will be, in
-    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``. Of one that is busy neither
-    is looked for.
+    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``. ``judged``: by which time that
+    was said. Of one that is busy none of these is looked for.
     """
 
     position: int
@@ -28,3 +29,4 @@ class Rest:
     busy: str
     deadline: int | None
     live: tuple[RunId, ...] = ()
+    judged: Now | None = None

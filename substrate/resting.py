@@ -10,14 +10,15 @@ from substrate.indexing.index import Index
 from substrate.rest import NAMED, Rest
 from substrate.ticking import soonest
 from waypost.model.errors import Invalid
+from waypost.model.times import Now
 
 
-def rest(index: Index, *, position: int, quiet: float, now: int) -> Rest:
-    """What is to be done of what this repository holds; ``now`` in Unix ms. Raises Damaged, DerivedFailed."""
+def rest(index: Index, *, position: int, quiet: float, now: Now) -> Rest:
+    """What is to be done of what this repository holds. Raises Damaged, DerivedFailed."""
     if busy := _busy(index):
         return Rest(position, quiet, busy, None)
     live = tuple(itertools.islice(index.runs.unended(0), NAMED))
-    return Rest(position, quiet, "", next_deadline(index, now), live)
+    return Rest(position, quiet, "", next_deadline(index, now.wall), live, now)
 
 
 def next_deadline(index: Index, now: int) -> int | None:

@@ -335,7 +335,7 @@ class Writer:
     def _asked(self, what: Question, now: Now) -> Generator[Effect, None, Result]:
         match what:
             case ReadRest():
-                found = rest(self._index, position=self._position, quiet=self._store.quiet, now=now.wall)
+                found = rest(self._index, position=self._position, quiet=self._store.quiet, now=now)
                 return Done(self._position, found)
             case ReadSealed():
                 yield from self.seal(now)

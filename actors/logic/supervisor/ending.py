@@ -130,8 +130,8 @@ def _afterwards(books: Books, then: st.Then) -> Next[st.State]:
     lost = withhold(books.asked.values(), "the repository was closed before it could answer")
     books = replace(books, asked={})
     match then:
-        case Asleep(deadline, (), live):
-            return Next(Dormant(replace(books, pressed=False), deadline, live), lost)
+        case Asleep(deadline, (), live, judged):
+            return Next(Dormant(replace(books, pressed=False), deadline, live, judged), lost)
         case st.Again() | Audit() | Asleep():
             following = opening(books, then.early)
             return Next(following.state, (*lost, *following.effects))

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from actors.logic.supervisor.books import Books, Early
 from waypost.model.ids import RunId
+from waypost.model.times import Now
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,13 @@ class Auditing:
 class Dormant:
     """Nothing runs, and nothing is to be done before ``deadline`` (Unix ms; None: before something comes).
 
-    ``live``: its runs, as far as they are named (``substrate.rest``).
+    ``live``: its runs, as far as they are named, and ``judged`` as ``substrate.rest`` says.
     """
 
     books: Books
     deadline: int | None
     live: tuple[RunId, ...] = ()
+    judged: Now | None = None
 
 
 # --- what a crew may end for ---------------------------------------------------------------------------------------
@@ -74,6 +76,7 @@ class Asleep:
     deadline: int | None
     early: tuple[Early, ...] = ()
     live: tuple[RunId, ...] = ()
+    judged: Now | None = None
 
 
 Sleepy: TypeAlias = Dozing | LettingGo | Auditing

@@ -38,6 +38,7 @@ def describe(setup: Setup, state: st.State) -> Description:
         until=_until(state),
         line=state.books.line,
         live=state.live if isinstance(state, Dormant) else (),
+        judged=state.judged if isinstance(state, Dormant) else None,
         isolation=setup.spec.isolation,
         code=code,
         since=why.since,

@@ -169,15 +169,16 @@ def test_the_whole_way_down_is_in_order() -> None:
         now = told(now.state, ended(role, failure=None))
     assert isinstance(now.state, Auditing)
     assert Pass(now.state.audited, ReadRest()) in now.effects
-    found = replace(QUIET, deadline=2_000_000, live=(RUN,))
+    found = replace(QUIET, deadline=2_000_000, live=(RUN,), judged=NOW)
     sleeping = told(now.state, Outcome(now.state.audited, Done(5, found)))
     assert isinstance(sleeping.state, Ending)
-    assert sleeping.state.then == Asleep(2_000_000, live=(RUN,))
+    assert sleeping.state.then == Asleep(2_000_000, live=(RUN,), judged=NOW)
     assert Dismiss(Role.SUBSTRATE) in sleeping.effects
     dormant = told(sleeping.state, ended(Role.SUBSTRATE, failure=None))
     assert isinstance(dormant.state, Dormant)
     assert dormant.state.deadline == 2_000_000
     assert describe(SLEEPY_SETUP, dormant.state).live == (RUN,)
+    assert describe(SLEEPY_SETUP, dormant.state).judged == NOW
     assert dormant.state.books.crashes == BOOKS.crashes
 
 

@@ -75,9 +75,9 @@ def started(name: Deployment, incarnation: int = 1) -> DeploymentStarted:
     return DeploymentStarted(name, incarnation, ref(f"supervisor {name} {incarnation}"), ref(f"courier {name}"))
 
 
-def says(name: Deployment, state: str, until: int | None = None) -> StateChanged:
+def says(name: Deployment, state: str, until: int | None = None, judged: Now = NOW) -> StateChanged:
     shown: Description = described(a_spec(str(name)), state, "")
-    return StateChanged(replace(shown, generation=Generation(1), until=until))
+    return StateChanged(replace(shown, generation=Generation(1), until=until, judged=judged))
 
 
 def after(*messages: RootMessage, now: Now = NOW) -> Next[State]:
@@ -223,7 +223,7 @@ def test_one_that_falls_asleep_as_the_clock_is_set_back_hides_that_from_nobody()
     state = gone.state
     for message in (
         started(B.name, 2),
-        says(B.name, "dormant", LATER - 3_600_000),
+        says(B.name, "dormant", LATER - 3_600_000, right),
         ActorEnded("b/supervisor", 2, None),
     ):
         state = advance(SETUP, state, message, right).state
@@ -243,6 +243,16 @@ def test_one_that_has_judged_by_a_clock_that_is_set_back_before_it_is_gone_is_wo
     up = after(Begin((A, B)), BusStarted(1, BUS), started(A.name), started(B.name), says(B.name, "running"))
     right = Now(NOW.wall - 3_600_000, NOW.mono)
     parting = advance(SETUP, up.state, says(B.name, "dormant", LATER), right)
+    gone = advance(SETUP, parting.state, ActorEnded("b/supervisor", 1, None), right)
+    assert [each for each in gone.effects if isinstance(each, StartDeployment)] == [StartDeployment(B, 2)]
+
+
+def test_so_is_one_whose_word_that_it_sleeps_comes_after_the_root_has_seen_that() -> None:
+    """Any message may come between its look at the repository and that word."""
+    up = after(Begin((A, B)), BusStarted(1, BUS), started(A.name), started(B.name), says(B.name, "running"))
+    right = Now(NOW.wall - 3_600_000, NOW.mono)
+    seen = advance(SETUP, up.state, says(A.name, "running"), right)
+    parting = advance(SETUP, seen.state, says(B.name, "dormant", LATER), right)
     gone = advance(SETUP, parting.state, ActorEnded("b/supervisor", 1, None), right)
     assert [each for each in gone.effects if isinstance(each, StartDeployment)] == [StartDeployment(B, 2)]
 

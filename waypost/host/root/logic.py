@@ -228,7 +228,7 @@ def _ended(  # noqa: PLR0911 - one return per actor that ends
     if isinstance(member, st.Leaving) and role == SUPERVISOR:
         return left_for(state, member)
     if isinstance(member, st.Parting) and role == SUPERVISOR:
-        return departed(setup, state, member)
+        return departed(setup, state, member, now)
     if not isinstance(member, st.Raised):
         return Next(state)
     if role == COURIER and message.incarnation == member.incarnation:

@@ -147,9 +147,14 @@ def reported(
             assert_never(member)
 
 
-def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting) -> Next[st.State]:
-    """Its supervisor has ended, so it is dormant: this record is all that is left of it."""
+def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting, now: Now) -> Next[st.State]:
+    """Its supervisor has ended, so it is dormant: this record is all that is left of it.
+
+    What was judged by a clock that was set back since is looked at anew at once.
+    """
     name, deadline = member.spec.name, member.description.until
+    if deadline is not None and jump(member.description.judged, now) < -SET_BACK:
+        deadline = now.wall
     dormant = st.Dormant(
         spec=member.spec, incarnation=member.incarnation, description=member.description, deadline=deadline
     )
@@ -197,8 +202,6 @@ def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
     # Set back, what was a schedule's next tick perhaps is no longer: once, before anybody who falls asleep asks anew.
     back = leap < -SET_BACK
     due = [name for wall, name in state.dormancy.deadlines if back or wall <= now.wall]
-    if back:
-        state = replace(state, members={name: _doubted(each, now) for name, each in state.members.items()})
     if back or leap > 0 or state.dormancy.ahead is None:  # one that was ahead, and is set right, is set back from there
         state = replace(state, dormancy=replace(state.dormancy, ahead=now))
     for name in due:
@@ -281,12 +284,6 @@ def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.W
 def _moves(member: st.Member) -> bool:
     """Whether it is on the way in or out."""
     return isinstance(member, st.Raising | st.Parting) or member.description.state in _ON_THE_WAY
-
-
-def _doubted(member: st.Member, now: Now) -> st.Member:
-    """What has judged by a clock that was set back since when it is to be woken is woken once it is gone."""
-    until = member.description.until if isinstance(member, st.Parting) else None
-    return member if until is None else replace(member, description=replace(member.description, until=now.wall))
 
 
 def _put(dormancy: st.Dormancy, name: Deployment, deadline: int | None) -> st.Dormancy:
