@@ -16,8 +16,8 @@ SPREAD = 16
 LEAD = 48
 """So many bytes of what is looked for are looked for at once: its first word may be a brace, which each JSON text has.
 A whole text is never made flat: with 64 MiB that takes a minute, and 5 GiB."""
-# All that `str.splitlines` takes for a line end is one, also as a repr, of text or of bytes, or JSON writes it. A run of backslashes is
-# looked at once, from its first: begun at each, 64 KiB of them take minutes.
+# All that `str.splitlines` takes for a line end is one, also as JSON or a repr, of text or of bytes, writes it. A run
+# of backslashes is looked at once, from its first: begun at each, 64 KiB of them take minutes.
 _GAP = re.compile(
     rb"""(?:
         [\s|>'"\x1c-\x1e] | \xc2\x85 | \xe2\x80[\xa8\xa9]

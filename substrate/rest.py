@@ -20,8 +20,8 @@ class Rest:
 
     ``quiet``: since when nothing was made durable, in monotonic seconds; 0 where nothing was since opening.
     ``busy``: what is to be done by itself, in words; empty: nothing. ``deadline``: when the next thing will be, in
-    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``. ``judged``: by which time that
-    was said. Of one that is busy none of these is looked for.
+    Unix ms; None: never. ``live``: runs that may go on, the oldest ones, at most ``NAMED``. ``judged``: by which
+    time that was said. Of one that is busy none of these is looked for.
     """
 
     position: int

@@ -107,7 +107,11 @@ def auditing(setup: Setup, state: Auditing, message: Internal, now: Now) -> Next
     match message:
         case Outcome(state.audited, Done(value=Rest() as rest)):
             came = bool(rest.busy) or rest.position != state.position or _soon(setup, rest.deadline, now)
-            then = Again(_CAME, state.early) if came or state.early else Asleep(rest.deadline, live=rest.live, judged=rest.judged)
+            then = (
+                Again(_CAME, state.early)
+                if came or state.early
+                else Asleep(rest.deadline, live=rest.live, judged=rest.judged)
+            )
         case Outcome(state.audited):
             then = Again(_CAME, state.early)
         case _:

@@ -300,6 +300,14 @@ def test_where_there_is_no_room_the_oldest_gives_way_and_the_others_wait() -> No
     assert StartDeployment(C, 1) in after(*FULL, Rouse(C.name), Rouse(D.name), *gone).effects
 
 
+def test_who_was_asked_to_give_way_and_is_made_anew_or_goes_on_is_asked_again() -> None:
+    """Nobody is left who knows of it: others were kept out for it until it fell asleep of itself."""
+    failed = after(*FULL, Rouse(C.name), ActorEnded("a/supervisor", 1, "it broke"), started(A.name, 2))
+    assert Tell(ref("supervisor a 2"), GiveWay()) in failed.effects
+    awake = after(*FULL, Rouse(C.name), says(A.name, "dormant"), says(A.name, "starting"))
+    assert Tell(ref("supervisor a 1"), GiveWay()) in awake.effects
+
+
 def test_when_all_are_at_work_for_a_while_one_more_is_started() -> None:
     """Else a mail could wait for hours to be accepted."""
     stuck = after(*FULL, says(A.name, "running"), says(B.name, "running"), Rouse(C.name), Woken(2))

@@ -13,6 +13,7 @@ from waypost.host.root.slots import (
     Patience,
     Press,
     Slots,
+    anew,
     entered,
     impatient,
     left,
@@ -80,7 +81,9 @@ def test_who_is_on_the_way_in_for_ever_keeps_nobody_out() -> None:
     slots, _ = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=())
     for look in range(VAIN):
         assert Enter(C) not in moves(slots, LIMITS, uncounted=(), may_leave=())[1], look
-        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}))
+        slots = impatient(
+            replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}), up=(), beyond=0
+        )
     assert moves(slots, LIMITS, uncounted=(), may_leave=())[1] == (Enter(C),)
 
 
@@ -89,7 +92,7 @@ def test_who_hangs_has_each_that_comes_wait_no_longer_than_one_that_works() -> N
     slots, _ = moves(waiting(A, B), LIMITS, uncounted=(), may_leave=())
 
     def pause(slots: Slots, *moving: Deployment, entered: int) -> tuple[Slots, tuple[object, ...]]:
-        looked = impatient(replace(slots, patience=Patience(7, entered)), 7, moving=frozenset(moving))
+        looked = impatient(replace(slots, patience=Patience(7, entered)), 7, moving=frozenset(moving), up=(), beyond=0)
         return moves(looked, LIMITS, uncounted=(), may_leave=())
 
     for _ in range(VAIN - 1):
@@ -104,17 +107,51 @@ def test_who_hangs_has_each_that_comes_wait_no_longer_than_one_that_works() -> N
     assert pause(slots, A, entered=slots.entered)[1] == (), "that counts anew"
 
 
+def test_who_was_slow_to_come_in_is_waited_for_again_once_it_has_been_up() -> None:
+    """It has hung when it started, days ago; now it falls asleep, and makes room in a moment."""
+    slots, _ = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=())
+    for _ in range(VAIN):
+        slots = replace(slots, patience=Patience(7, slots.entered))
+        slots = impatient(slots, 7, moving=frozenset({A}), up={B}, beyond=0)
+    assert slots.extra == 1
+    up = impatient(replace(slots, patience=Patience(7, slots.entered - 1)), 7, moving=NOBODY, up={A, B}, beyond=0)
+    again = impatient(replace(up, patience=Patience(7, up.entered)), 7, moving=frozenset({A}), up={B}, beyond=0)
+    assert again.extra == 1
+
+
+def test_one_more_comes_in_also_where_others_are_over_the_bound_that_waited_for_no_place() -> None:
+    """Such as are held and go on, or sleep and are deployed anew: one pause, not one for each of them."""
+    slots, _ = moves(waiting(A, B, C, D), LIMITS, uncounted={A, B}, may_leave=ALL)
+    slots, made = moves(wants(slots, E), LIMITS, uncounted=(), may_leave=ALL)
+    assert Enter(E) not in made
+    slots = replace(slots, patience=Patience(7, slots.entered))
+    _, made = moves(impatient(slots, 7, moving=NOBODY, up=(), beyond=2), LIMITS, uncounted=(), may_leave=ALL)
+    assert Enter(E) in made
+
+
+def test_who_goes_on_anew_is_asked_anew_to_give_way() -> None:
+    """Its supervisor is another one, or has forgotten that it was asked."""
+    slots, _ = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=ALL)
+    assert moves(slots, LIMITS, uncounted=(), may_leave=ALL)[1] == ()
+    assert moves(anew(slots, A), LIMITS, uncounted=(), may_leave=ALL)[1] == (Press(A),)
+
+
 def test_when_nobody_comes_in_for_a_while_one_more_does() -> None:
     """All are at work, and may be for hours: the bound isn't worth that."""
     slots, _ = moves(waiting(A, B, C, D), LIMITS, uncounted=(), may_leave=ALL)
     slots = replace(slots, patience=Patience(7, slots.entered))
-    assert impatient(slots, 6, moving=NOBODY) == slots
-    assert impatient(slots, 7, moving=frozenset({A})).extra == 0, "somebody makes room: it is the machine that is busy"
-    slots, made = moves(impatient(slots, 7, moving=NOBODY), LIMITS, uncounted=(), may_leave=ALL)
+    assert impatient(slots, 6, moving=NOBODY, up=(), beyond=0) == slots
+    assert impatient(slots, 7, moving=frozenset({A}), up=(), beyond=0).extra == 0, (
+        "somebody makes room: it is the machine that is busy"
+    )
+    slots, made = moves(impatient(slots, 7, moving=NOBODY, up=(), beyond=0), LIMITS, uncounted=(), may_leave=ALL)
     assert Enter(C) in made
     assert slots.waiting == (D,)
     moving = replace(slots, patience=Patience(8, slots.entered - 1))
-    assert Enter(D) not in moves(impatient(moving, 8, moving=NOBODY), LIMITS, uncounted=(), may_leave=ALL)[1]
+    assert (
+        Enter(D)
+        not in moves(impatient(moving, 8, moving=NOBODY, up=(), beyond=0), LIMITS, uncounted=(), may_leave=ALL)[1]
+    )
 
 
 def test_who_was_let_in_over_the_bound_makes_the_next_wait_no_longer() -> None:
@@ -122,7 +159,7 @@ def test_who_was_let_in_over_the_bound_makes_the_next_wait_no_longer() -> None:
     slots, _ = moves(waiting(A, B), LIMITS, uncounted=(), may_leave=ALL)
     for name in (C, D):
         slots, _ = moves(wants(slots, name), LIMITS, uncounted=(), may_leave=ALL)
-        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=NOBODY)
+        slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=NOBODY, up=(), beyond=0)
         slots, made = moves(slots, LIMITS, uncounted=(), may_leave=ALL)
         assert Enter(name) in made
     for over, name in ((1, A), (0, B)):
@@ -137,9 +174,9 @@ def test_who_can_not_give_way_is_asked_beside_others_and_not_in_their_place() ->
     """
     slots, made = moves(waiting(A, B, C), LIMITS, uncounted=(), may_leave=ALL)
     assert Press(A) in made
-    out = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}))
+    out = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=frozenset({A}), up=(), beyond=0)
     assert moves(out, LIMITS, uncounted=(), may_leave=ALL)[1] == ()
-    slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=NOBODY)
+    slots = impatient(replace(slots, patience=Patience(7, slots.entered)), 7, moving=NOBODY, up=(), beyond=0)
     slots, _ = moves(slots, LIMITS, uncounted=(), may_leave=ALL)
     slots, made = moves(wants(slots, D), LIMITS, uncounted=(), may_leave=ALL)
     assert made == (Press(B),)
@@ -177,7 +214,9 @@ def test_no_wake_is_lost_the_order_is_kept_and_the_bound_holds(acts: list[tuple[
             slots = settle(left(slots, name))
         elif what == "pause" and slots.waiting:
             impatience += 1
-            slots = settle(impatient(replace(slots, patience=Patience(1, slots.entered)), 1, moving=NOBODY))
+            slots = settle(
+                impatient(replace(slots, patience=Patience(1, slots.entered)), 1, moving=NOBODY, up=(), beyond=0)
+            )
         assert [*came, *slots.waiting] == woken
     while slots.waiting:
         assert slots.pressed, "somebody waits, and nobody was asked to give way"

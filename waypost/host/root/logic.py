@@ -42,6 +42,7 @@ from waypost.host.root.sleep import (
     departed,
     deployed,
     hand,
+    on_again,
     refused,
     reported,
     roused,
@@ -165,7 +166,7 @@ def _of_deployments(  # noqa: PLR0911 - one return per message
         case Rouse():
             return roused(state, message.name, message)
         case Woken():
-            return woken(state, message.token)
+            return woken(setup, state, message.token)
         case OutboxStuck():
             member = state.members.get(message.name)
             if not isinstance(member, st.Raised) or message.incarnation != member.incarnation:
@@ -187,7 +188,7 @@ def _started(setup: st.Setup, state: st.Opening | st.Running, message: Deploymen
         supervisor=message.supervisor,
         courier=message.courier,
     )
-    after = replace(state, members={**state.members, message.name: raised})
+    after = on_again(replace(state, members={**state.members, message.name: raised}), message.name)
     effects: list[object] = [st.Introduce(seat, message.supervisor) for seat in setup.seats if seat.watches]
     begin = start(after, raised)
     if isinstance(after, st.Opening):  # the bus that is being made is told all routes

@@ -139,12 +139,18 @@ def reported(
                 supervisor=member.supervisor,
                 courier=member.courier,
             )
-            return Next(_with(state, raised), (shown, *_reroute(state, member, member), *hand(raised, member.wishes)))
+            after = _with(on_again(state, member.spec.name), raised)
+            return Next(after, (shown, *_reroute(state, member, member), *hand(raised, member.wishes)))
         case st.Raised() | st.Parting():
             after = _with(state, replace(member, description=description))
             return Next(after, (shown, *all_down(after.members)))
         case _:
             assert_never(member)
+
+
+def on_again(state: st.Opening | st.Running, name: Deployment) -> st.Opening | st.Running:
+    """It goes on, and nobody there knows that it was asked to give way."""
+    return replace(state, dormancy=replace(state.dormancy, slots=slots.anew(state.dormancy.slots, name)))
 
 
 def departed(setup: st.Setup, state: st.Opening | st.Running, member: st.Parting, now: Now) -> Next[st.State]:
@@ -186,14 +192,21 @@ def asleep(setup: st.Setup, members: Iterable[st.Member]) -> tuple[Tell, ...]:
 # --- waking ----------------------------------------------------------------------------------------------------------
 
 
-def woken(state: st.Opening | st.Running, token: int) -> Next[st.State]:
+def woken(setup: st.Setup, state: st.Opening | st.Running, token: int) -> Next[st.State]:
     """A wake-up that was asked for here: for a deadline, because the clock was set back, or because others wait."""
     dormancy = state.dormancy
     if dormancy.alarm is not None and dormancy.alarm[0] == token:
         return Next(replace(state, dormancy=replace(dormancy, alarm=None)))
-    moving = frozenset(name for name in dormancy.slots.awake if _moves(state.members[name]))
-    after = replace(dormancy, slots=slots.impatient(dormancy.slots, token, moving=moving))
-    return root_line.impatient(replace(state, dormancy=after), token)
+    awake = {name: state.members[name] for name in dormancy.slots.awake}
+    bound = slots.most(setup.limits)
+    after = slots.impatient(
+        dormancy.slots,
+        token,
+        moving=frozenset(name for name, each in awake.items() if _moves(each)),
+        up=frozenset(name for name, each in awake.items() if each.description.state == "running"),
+        beyond=0 if bound is None else slots.over(dormancy.slots, bound, _uncounted(awake)),
+    )
+    return root_line.impatient(replace(state, dormancy=replace(dormancy, slots=after)), token)
 
 
 def settle(setup: st.Setup, state: st.Running, now: Now) -> Next[st.State]:
@@ -230,9 +243,7 @@ def _moved(setup: st.Setup, state: st.Running, now: Now) -> tuple[st.Running, li
     after, made = slots.moves(
         dormancy.slots,
         setup.limits,
-        uncounted=frozenset(
-            name for name, each in present.items() if each.spec.warm or each.description.state in _REST
-        ),
+        uncounted=_uncounted(present),
         may_leave=frozenset(
             name
             for name, each in present.items()
@@ -279,6 +290,11 @@ def _wake(state: st.Opening | st.Running, member: st.Dormant, wishes: tuple[st.W
 
 
 # --- small things ----------------------------------------------------------------------------------------------------
+
+
+def _uncounted(members: Mapping[Deployment, st.Member]) -> frozenset[Deployment]:
+    """Those of them that take nobody's place."""
+    return frozenset(name for name, each in members.items() if each.spec.warm or each.description.state in _REST)
 
 
 def _moves(member: st.Member) -> bool:

@@ -48,7 +48,8 @@ class Slots:
     extra: int = 0
     """So many were let in over the bound, as far as there still are so many too many."""
     vain: Mapping[Deployment, int] = field(default_factory=dict)
-    """At how many pauses each of those awake was on the way in or out: whoever hangs does so whoever comes in."""
+    """At how many pauses each of those awake was on the way in or out, since it was up last: whoever hangs does so
+    whoever comes in."""
     patience: Patience | None = None
 
 
@@ -97,6 +98,11 @@ def left(slots: Slots, name: Deployment) -> Slots:
     return replace(slots, awake=awake, waiting=waiting, pressed=pressed, late=late, vain=vain)
 
 
+def anew(slots: Slots, name: Deployment) -> Slots:
+    """It goes on, or has another supervisor: whoever was asked to give way isn't there any more."""
+    return replace(slots, pressed=slots.pressed - {name}, late=slots.late - {name})
+
+
 def moves(
     slots: Slots, limits: Limits, *, uncounted: Container[Deployment], may_leave: Container[Deployment]
 ) -> tuple[Slots, tuple[Move, ...]]:
@@ -107,36 +113,41 @@ def moves(
     bound, made = most(limits), list[Move]()
     while slots.waiting:
         name = slots.waiting[0]
-        if bound is not None and name not in uncounted and _taken(slots, uncounted) >= bound + slots.extra:
+        if bound is not None and name not in uncounted and over(slots, bound, uncounted) >= slots.extra:
             break
         slots = entered(slots, name)
         made.append(Enter(name))
     if not slots.waiting:
-        over = 0 if bound is None else max(0, _taken(slots, uncounted) - bound)
-        return replace(slots, extra=min(slots.extra, over), patience=None), tuple(made)
+        beyond = 0 if bound is None else max(0, over(slots, bound, uncounted))
+        return replace(slots, extra=min(slots.extra, beyond), patience=None), tuple(made)
     asked = _first(len(slots.waiting) - len(slots.pressed - slots.late), slots, may_leave)
     slots = replace(slots, pressed=slots.pressed | {*asked})
     return slots, (*made, *map(Press, asked))
 
 
-def impatient(slots: Slots, token: int, *, moving: frozenset[Deployment]) -> Slots:
+def impatient(
+    slots: Slots, token: int, *, moving: frozenset[Deployment], up: Container[Deployment], beyond: int
+) -> Slots:
     """The pause is over: if nobody came in meanwhile, one more may, whatever the bound says.
 
-    ``moving``: those awake that are on the way in or out.
+    ``moving``: those awake that are on the way in or out; ``up``: those that have arrived. ``beyond``: how many are
+    over the bound, also such as have come in without waiting.
     """
     pause = slots.patience
     if pause is None or pause.token != token:
         return slots
-    vain = {**slots.vain, **{name: slots.vain.get(name, 0) + 1 for name in moving}}
+    vain = {name: pauses for name, pauses in slots.vain.items() if name not in up}
+    vain |= {name: vain.get(name, 0) + 1 for name in moving}
     slots = replace(slots, patience=None, vain=vain)
     if slots.entered != pause.entered:
         return slots
     soon = frozenset(name for name in moving if vain[name] < VAIN)
-    return replace(slots, late=slots.pressed - soon, extra=slots.extra + (not soon))
+    return replace(slots, late=slots.pressed - soon, extra=slots.extra if soon else max(slots.extra, beyond) + 1)
 
 
-def _taken(slots: Slots, uncounted: Container[Deployment]) -> int:
-    return sum(each not in uncounted for each in slots.awake)
+def over(slots: Slots, bound: int, uncounted: Container[Deployment]) -> int:
+    """How many more are awake than may be; below 0: for so many there is room."""
+    return sum(each not in uncounted for each in slots.awake) - bound
 
 
 def _first(count: int, slots: Slots, may_leave: Container[Deployment]) -> Iterable[Deployment]:
