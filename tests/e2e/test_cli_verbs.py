@@ -82,6 +82,7 @@ def test_every_verb_with_and_without_a_host_also_one_that_was_killed(file: Path)
     assert [path for path in (data / "spool").rglob("*") if path.is_file()] == []
     assert {name: verb(name, *on, data=data).out for name, on in READING.items()} == hosted
     assert "no host runs" in verb("why", run, cwd=below).out
+    assert "no host runs here" in verb("runs", data=data).err
     assert "sound" in verb("verify", data=data).out
     refused = verb("approve", run, data=data)
     assert (refused.status, "waypost run" in refused.err) == (69, True)

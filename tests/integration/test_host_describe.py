@@ -15,6 +15,7 @@ from ipc.environment import MARK
 from ipc.strays import Mark, bears
 from waypost.host.code.describe import describe, describe_all
 from waypost.host.code.staging import begins, end_looks, staged
+from waypost.host.datadir.directory import DataDir
 from waypost.host.errors import BadWorkflow, NotOurs, Taken
 from waypost.host.exits import Exit
 from waypost.host.own import PACKAGES, check_own
@@ -58,6 +59,17 @@ def check_ended(pid: Path) -> None:
     if not over:
         os.kill(int(pid.read_text()), signal.SIGKILL)
     assert over, "it lives on"
+
+
+def test_a_name_that_a_command_would_take_for_an_option_is_refused_for_what_is_new(tmp_path: Path) -> None:
+    """Nobody could paste what `waypost why` prints of it; what is there is not let down."""
+    file, data = tmp_path / "plain.py", tmp_path / "data"
+    file.write_text(GOOD.replace('Workflow("plain"', 'Workflow("-h"'))
+    with pytest.raises(BadWorkflow, match="option") as refused:
+        describe(file, timeout=30, environment=os.environ, data=data)
+    assert "rename it" in refused.value.hint
+    DataDir(data).repo("-h").mkdir(parents=True)
+    assert describe(file, timeout=30, environment=os.environ, data=data).spec.name == "-h"
 
 
 def test_a_described_file_is_a_deployment_as_data(tmp_path: Path) -> None:

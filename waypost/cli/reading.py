@@ -119,7 +119,10 @@ def give(answer: Answer, text: Iterable[str], *, as_json: bool) -> None:
 def _offline_runs(data: DataDir, deployment: str | None, states: Sequence[str], limit: int) -> Runs:
     from waypost.host.reading import offline, runs
 
-    return runs.listed(offline.Offline(data), limit, deployment=deployment, states=states)
+    found = runs.listed(offline.Offline(data), limit, deployment=deployment, states=states)
+    if any(each.waiting for each in found.runs):
+        err("no host runs here, and what waits goes on only with one: `waypost run`")
+    return found
 
 
 def _offline_show(data: DataDir, run: str) -> RunShown:

@@ -61,7 +61,7 @@ def waiting_on(run: Run) -> tuple[Waiting, ...]:
         case Paused():
             return (Waiting(_PAUSES.get(run.code, "operator"), None, run.detail or run.code, None),)
         case Driven():
-            found = _open(run.ledger) or (Waiting("child", None, "its code is about to run", None),)
+            found = _open(run.ledger) or (Waiting("child", None, "its code is to go on", None),)
             return found if run.ledger.cancel is None else (_cancelling(run.ledger.cancel), *found)
         case Parked():
             return _open(run.ledger)

@@ -28,7 +28,7 @@ from waypost.host.code.file import FileTree, root_of
 from waypost.host.code.folder import FolderTree
 from waypost.host.code.source import Source
 from waypost.host.code.staging import begins, staged
-from waypost.host.code.untimely import deployed_already, refuse_untimely
+from waypost.host.code.untimely import deployed_already, refuse_unsayable, refuse_untimely
 from waypost.host.described import Described
 from waypost.host.errors import BadWorkflow, Taken
 from waypost.host.processes.guardian import Guardian
@@ -123,6 +123,7 @@ def _described(place: Path, data: Path | None, how: "Looking") -> Described:
         if isinstance(answer, declaration.Description):
             if answer.workflow.files == listed:
                 one = described(str(place), files, answer)
+                refuse_unsayable(str(place), data, one.spec.name)
                 try:
                     refuse_untimely(str(place), answer.workflow)
                 except BadWorkflow:

@@ -36,6 +36,13 @@ def refuse_untimely(shown: str, declared: declaration.Declared) -> None:
             raise BadWorkflow(shown, f"{where}: {bad.message}", hint=bad.hint) from None
 
 
+def refuse_unsayable(shown: str, data: Path | None, name: Deployment) -> None:
+    """A verb would take such a name for an option. What is there goes on, with new code too. Raises BadWorkflow."""
+    if name.startswith("-") and not (data is not None and DataDir(data).repo(name).is_dir()):
+        why = f"{name!r} can't name a new deployment: in a command it would be taken for an option"
+        raise BadWorkflow(shown, why, hint="rename it in Workflow(name), so that it begins with one of a-z and 0-9")
+
+
 def deployed_already(data: Path | None, name: Deployment, record: Deployed) -> bool:
     """Whether this very code is what the deployment runs in that data directory, as far as that can be read."""
     if data is None:
