@@ -17,6 +17,7 @@ from waypost.model import events as ev
 from waypost.model import run as fold
 from waypost.model.errors import Invalid
 from waypost.model.ids import RunId
+from waypost.model.nesting import EVENT, too_deep
 
 CHILD: principals.Name = "workflow-process"
 _BY_FOLD = {"sequence": "sequence", "terminal": "terminal"}
@@ -81,6 +82,9 @@ def follow(
 
 
 def _read(new: New, found: list[Broken]) -> ev.AnyEvent | None:
+    if too_deep(new.raw):  # how deep a parser itself gets differs with the stack, and from one Python to the next
+        found.append(broken("record", new.path, f"not an event: nested more than {EVENT} levels deep"))
+        return None
     try:
         return ev.decode(new.raw)
     except Invalid as bad:

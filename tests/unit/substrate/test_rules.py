@@ -106,6 +106,19 @@ NEVER_STORED = {
 """Python values that never become JSON, or other JSON: ``waypost.model.values`` and the child see to them."""
 
 
+@pytest.mark.parametrize(("depth", "rule"), [(254, set[str]()), (255, {"record"})])
+def test_what_is_nested_too_deep_is_refused_whatever_the_parser_takes(depth: int, rule: set[str], desk: Desk) -> None:
+    """Some Pythons have stack for thousands of levels, others fail at less than one: the bound is the same for all."""
+    run = desk.start(message("m1@x"))
+    desk.append(run, started(1))
+    known = desk.index.known(run)
+    value = b"[" * depth + b"]" * depth  # and the event and its output around it
+    raw = b'{"seq":%d,"type":"StepCompleted","at":"%s","prev":"%s","call":"r1#1","output":{"inline":%s}}' % (
+        known.seq + 1, known.changed.encode(), known.prev.encode(), value,
+    )  # fmt: skip
+    assert appended(desk, run, raw) == rule
+
+
 @pytest.mark.parametrize("name", STORED)
 def test_a_hostile_value_is_refused_or_kept_byte_for_byte(name: str, desk: Desk) -> None:
     """The storage's side of the collection: what is in the log can always be read again."""
