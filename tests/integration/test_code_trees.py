@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -164,6 +165,7 @@ def test_what_goes_away_while_it_is_looked_at_is_said_or_left_out(tmp_path: Path
         source.is_folder("x" * 300)
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="there it finds nothing, as where it isn't there at all")
 def test_a_folder_that_goes_away_while_a_pattern_is_looked_for_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
