@@ -120,6 +120,43 @@ def test_so_is_one_that_is_there_compiled_alone_or_in_an_archive(tmp_path: Path,
         assert f"shared/{clash}.py has the name of another module, {by}," in done.stderr
 
 
+STARTS = """
+import sys, types
+from importlib.util import spec_from_file_location
+class Finder:
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location(name, "/src/sub.py") if name == "shared.sub" else None
+sys.meta_path.insert(0, Finder)
+for name in ("old", "made"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["old"].__path__ = [__file__.replace("sitecustomize.py", "old")]
+"""
+
+
+def test_so_is_one_that_python_has_from_its_start(tmp_path: Path) -> None:
+    """By a .pth file, as older namespace packages and editable installs have one: what was deployed never ran."""
+    for part in ("old", "shared"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "there.py").touch()
+    (tmp_path / "sitecustomize.py").write_text(STARTS)
+    free = {"old/free.py": b"", "shared/free.py": b"", "my.json.py": b"", "__main__.py": b""}
+    said = dict[str, str]()
+    for clash in ("old/__init__.py", "old.py", "old/there.py", "made.py", "shared/sub.py", "free.py"):
+        folder = materialise(tmp_path / "code", CODE | free | {clash: b""})
+        command = [sys.executable, "-P", "-c", PROGRAM, *2 * [str(folder / TREE)], folder.name, ""]
+        path = {"PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=path)
+        said[clash] = done.stderr.partition("another module, ")[2].partition(", which")[0]
+    assert said == {
+        "old/__init__.py": f"{tmp_path}/old",
+        "old.py": f"{tmp_path}/old",
+        "old/there.py": f"{tmp_path}/old/there.py",
+        "made.py": "one that is loaded as Python starts",
+        "shared/sub.py": "/src/sub.py",
+        "free.py": "",
+    }
+
+
 CHANGES: Mapping[str, tuple[str, bytes | None]] = {
     "the workflow": ("flow.py", FLOW + b"\n"),
     "what it imports": ("helper.py", b"print('forged')\n"),

@@ -86,8 +86,11 @@ def refuse_clashes(root: str, sources: Sources) -> None:
 def _refuse_clashes(root: str, paths: list[str], above: str, parts: tuple[str, ...]) -> None:
     """``above``: at the top, or in a folder that is one namespace package with these ``parts`` elsewhere."""
     for shown in sorted({path.removeprefix(above).partition("/")[0] for path in paths if path.startswith(above)}):
-        name = shown.removesuffix(".py")
-        other, spread = _within(parts, name) if above else _another(name, root)
+        name, folder = shown.removesuffix(".py"), f"{above}{shown}/"
+        if "." in name:
+            continue  # no name: Python would look for what stands behind the dot
+        whole = name != shown or f"{folder}__init__.py" in paths
+        other, spread = _another(f"{above}{name}".replace("/", "."), root, parts, whole=whole)
         if other:
             raise NotLoadable(
                 "name",
@@ -95,30 +98,30 @@ def _refuse_clashes(root: str, paths: list[str], above: str, parts: tuple[str, .
                 f"{above}{shown} has the name of another module, {other}, which would be imported in its place",
                 hint=f"rename {above}{shown}, or uninstall what has its name: what is deployed must be what runs",
             )
-        folder = f"{above}{shown}/"
-        if spread and f"{folder}__init__.py" not in paths:  # a package of its own comes before those
+        if spread and not whole:  # which would come before those
             _refuse_clashes(root, paths, folder, spread)
 
 
-def _another(name: str, root: str) -> tuple[str, tuple[str, ...]]:
-    """What else would be imported by this name, empty where nothing would; and where else it is a namespace's."""
+def _another(name: str, root: str, parts: tuple[str, ...], *, whole: bool) -> tuple[str, tuple[str, ...]]:
+    """What else would be imported by this name, empty where nothing would; and where else it is a namespace's.
+
+    As Python looks for it: through all finders, and at what is loaded before all of them, as by the .pth file of an
+    installed namespace package. ``whole``: ours is a module, or a package with an ``__init__``.
+    """
     if name in sys.stdlib_module_names:
         return f"Python's own {name}", ()
-    for finder in sys.meta_path:
-        spec = finder.find_spec(name, None)
-        if spec is not None and spec.origin is not None:
-            return "" if spec.origin.startswith(os.path.join(root, "")) else spec.origin, ()
-        if spec is not None:
-            return "", tuple(spec.submodule_search_locations or ())
-    return "", ()
-
-
-def _within(parts: tuple[str, ...], name: str) -> tuple[str, tuple[str, ...]]:
-    """The same of a name in a namespace package, by its folders: as Python looks into them, archives and all."""
-    spec = None if "." in name else PathFinder.find_spec(name, parts)  # it would look for what stands behind the dot
-    if spec is None:
-        return "", ()
-    return spec.origin or "", () if spec.origin else tuple(spec.submodule_search_locations or ())
+    bare = name.rpartition(".")[2]  # by a whole name it would ask for the package, which isn't loaded
+    found = (each.find_spec(bare if each is PathFinder else name, parts or None) for each in sys.meta_path)
+    spec = next((each for each in found if each is not None), None)
+    if spec is not None and spec.origin is not None:
+        return "" if spec.origin.startswith(os.path.join(root, "")) else spec.origin, ()
+    loaded = None if name == "__main__" else sys.modules.get(name)
+    if loaded is None:
+        return "", () if spec is None else tuple(spec.submodule_search_locations or ())
+    spread = tuple(getattr(loaded, "__path__", ()))
+    if whole or not spread:
+        return next(iter(spread), "one that is loaded as Python starts"), ()
+    return "", spread
 
 
 class _Exactly(SourceFileLoader):
