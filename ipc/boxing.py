@@ -42,6 +42,9 @@ from ipc.syscalls import (
 ROOM = 1 << 30
 """Bytes of /tmp, of the home directory and of /dev/shm at most, each, where memory isn't limited."""
 _DESCRIPTORS = 6
+_HEARD = {signal.SIGTERM, signal.SIGCHLD}
+"""What outer and init wait for, both at once. Blocked from before they are forked, so that none is lost on the way: the
+kernel drops what process 1 has no handler for, and a handler may run in the moment before a wait begins."""
 _NAMESPACES = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
 
 
@@ -75,6 +78,7 @@ def _namespace(box: Box, parent_pid: int) -> None:
     view.build(box.entries, uid=uid, gid=gid, room=box.memory or ROOM)
     outer = os.pidfd_open(os.getpid())
     told, telling = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     init = os.fork()
     if init:
         # Nothing is left to do here that needs a right, and it shares its user with the worker.
@@ -96,6 +100,7 @@ def _namespace(box: Box, parent_pid: int) -> None:
     worker = os.fork()
     if worker:
         _init(worker, telling)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
     os.close(telling)
     new_session_keyring()
     try:
@@ -106,12 +111,16 @@ def _namespace(box: Box, parent_pid: int) -> None:
 
 def _outer(init: int, told: int) -> NoReturn:
     """Wait for the end, and end alike."""
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(init, signal.SIGTERM))
     _let_go(told)
+    ended = (0, 0)
+    while not ended[0]:
+        if signal.sigwait(_HEARD) == signal.SIGTERM:
+            os.kill(init, signal.SIGTERM)  # not reaped yet, so its number is nobody else's
+        else:
+            ended = os.waitpid(init, os.WNOHANG)  # it ends when nothing is left in the namespace
     said = os.read(told, 16)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # before init is reaped and its number may be another's
-    _, status = os.waitpid(init, 0)  # returns when nothing is left in the namespace
-    code = os.waitstatus_to_exitcode(int(said) if said else status)
+    code = os.waitstatus_to_exitcode(int(said) if said else ended[1])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
     if code < 0:
         with suppress(OSError):  # SIGKILL has no other disposition
             signal.signal(-code, signal.SIG_DFL)
@@ -121,13 +130,15 @@ def _outer(init: int, told: int) -> NoReturn:
 
 def _init(worker: int, telling: int) -> NoReturn:
     """Reap until the worker ends, and say how it did; with the end of this process everything in the namespace ends."""
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(worker, signal.SIGTERM))
     _let_go(telling)
     while True:
-        pid, status = os.wait()
-        if pid == worker:
-            os.write(telling, b"%d" % status)
-            os._exit(0)
+        if signal.sigwait(_HEARD) == signal.SIGTERM:
+            os.kill(worker, signal.SIGTERM)
+            continue
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:  # several may have ended for one signal
+            if ended[0] == worker:
+                os.write(telling, b"%d" % ended[1])
+                os._exit(0)
 
 
 def _let_go(kept: int) -> None:

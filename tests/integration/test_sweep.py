@@ -300,12 +300,14 @@ def test_who_is_stopped_in_its_turn_keeps_nobody_from_looking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was waited for without an end: no host started beside one that stood still in that moment."""
-    monkeypatch.setattr(shares, "TURN", 0.0)
     place, isolation = tmp_path / "machine", Isolation(mode="uid", root=True, asked=Asked(uids=range(OURS, OTHERS + 1)))
     with Reserved.begin(place) as stopped, running(FLEES, OTHERS) as left:
-        with stopped.turn(OTHERS, 0.0), guest(isolation, place), guest(isolation, place):
+        monkeypatch.setattr(shares, "TURN", 0.0)
+        with stopped.turn(OTHERS, PATIENCE) as held, guest(isolation, place), guest(isolation, place):
+            assert held
             assert not stopped.take(OTHERS)
         assert lives(left)
+        monkeypatch.setattr(shares, "TURN", PATIENCE)
         with guest(isolation, place):
             assert over(left)
     assert caplog.text.count("seems to be stopped") == 2
