@@ -36,6 +36,8 @@ def deploy(place: str, data: str | None, *, grant: bool = False, as_json: bool =
     try:
         done = Client(DataDir(where).socket, _PATIENCE).post(CodeDeployed, "deploy", body=body)
         after = "its host runs it from now on" if done.new else "its host runs it already"
+        if done.again:
+            after = "its host starts it anew, as it loads now"
         if done.later:
             after = "its host left it out: end that host (Ctrl-C) and start it again, by `waypost run`, and it runs it"
     except NoHost:

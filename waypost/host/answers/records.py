@@ -341,13 +341,15 @@ class DeploymentRecycling(Answer, frozen=True, kw_only=True):
 class CodeDeployed(Answer, frozen=True, kw_only=True):
     """What a deployment runs from now on; ``new``: it didn't before. ``size`` in bytes.
 
-    ``later``: only from the next start of a host on, as the one that runs here left it out.
+    ``later``: only from the next start of a host on, as the one that runs here left it out. ``again``: the same code is
+    started anew, as its process couldn't load it.
     """
 
     deployment: str
     tree: str
     new: bool
     later: bool = False
+    again: bool = False
     files: tuple[str, ...]
     size: int
 

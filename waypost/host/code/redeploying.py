@@ -1,8 +1,9 @@
 """A running host takes other code for a deployment of its own: looked at as at a start, and the others don't notice."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from actors.logic.supervisor.words import BROKEN
 from waypost.acting import Ref
 from waypost.host.answers.records import CodeDeployed
 from waypost.host.described import Described
@@ -42,18 +43,25 @@ class Redeployer:
             why = f"the address of {hosted.name} is {hosted.address}, and here it is {one.spec.address}"
             raise BadWorkflow(place, why, hint="a repository belongs to one address: give the workflow another name")
         new = (hosted.code, hosted.definition) != (one.spec.code, one.spec.definition)
-        if new:
+        again = not new and mended(known, one.spec.name)
+        if new or again:
             ask(self._root, Redeploy(one), self._timeout)
-        return told(one, new=new)
+        return told(one, new=new, again=again)
 
 
-def told(one: Described, *, new: bool, later: bool = False) -> CodeDeployed:
+def mended(known: Iterable[Deployed], name: str) -> bool:
+    """Whether its process couldn't load the very code that was looked at now, and loads: what was missing is there."""
+    return any(each.spec.name == name and each.description.code == BROKEN for each in known)
+
+
+def told(one: Described, *, new: bool, later: bool = False, again: bool = False) -> CodeDeployed:
     """What was deployed, for whoever asked."""
     return CodeDeployed(
         deployment=one.spec.name,
         tree=one.record.tree,
         new=new,
         later=later,
+        again=again,
         files=tuple(sorted(one.files)),
         size=sum(map(len, one.files.values())),
     )
