@@ -11,13 +11,13 @@ from pathlib import Path
 
 from waypost.host.code.errors import HidesOurs, LooksSecret, NothingListed
 from waypost.host.code.imports import exported, imports, listed_files
+from waypost.host.code.patterns import MAGIC
 from waypost.host.code.source import Source
 from waypost.host.errors import BadWorkflow
 from waypost.host.own import PACKAGES
 from waypost.model.code import FILE, is_path, is_secret
 
 _SUFFIXES = (".py", *EXTENSION_SUFFIXES)
-_PATTERN = frozenset("*?[")
 
 
 class FileTree:
@@ -139,7 +139,7 @@ def listed_paths(source: Source, entry: str, listed: Iterable[str]) -> Iterator[
             found = [path]
         elif source.is_folder(path):
             found = list(source.below(path, left_out=_cache))
-        elif _PATTERN.intersection(path):
+        elif MAGIC.intersection(path):
             found = [each for each in source.matching(path) if source.size(each) is not None]
         if not found:
             raise NothingListed(source.shown, text)

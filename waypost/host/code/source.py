@@ -4,7 +4,6 @@ A symbolic link stands for what it leads to, if that lies in the same tree of co
 at and what is read are two moments: a file that grows in between is refused, not read to its end.
 """
 
-import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from substrate.errors import BadPath
 from substrate.packs.code_names import spell
 from waypost.host.code.errors import LeavesTree, NotAFile, TooBig
+from waypost.host.code.patterns import matching
 from waypost.model.code import FILE, too_big
 
 LOOKED_AT = 50_000
@@ -97,13 +97,14 @@ class Source:
                     yield found
 
     def matching(self, pattern: str) -> list[str]:
-        """The names that a pattern means, as far as they are looked through. Raises NotAFile."""
+        """The files that a pattern means, as far as they are looked through. Raises NotAFile."""
         try:
-            return sorted(
-                each.relative_to(self.root).as_posix() for each in itertools.islice(self.root.glob(pattern), LOOKED_AT)
-            )
-        except OSError as failure:  # pathlib passes over what can't be read: something has changed meanwhile
-            raise NotAFile(self.shown, pattern, f"can't be looked for: {failure.strerror}", hint=_AGAIN) from None
+            return sorted(matching(self.root, pattern, LOOKED_AT))
+        except FileNotFoundError:
+            raise NotAFile(self.shown, pattern, "went away while it was being looked for", hint=_AGAIN) from None
+        except OSError as failure:
+            path = os.path.relpath(failure.filename, self.root)
+            raise NotAFile(self.shown, path, f"can't be read: {failure.strerror}", hint=_UNREAD) from None
 
     def read(self, sizes: Mapping[str, int]) -> dict[str, bytes]:
         """The bytes of these files. Raises TooBig, NotAFile, LeavesTree."""
