@@ -6,6 +6,7 @@ named; open another to see what came later. Live and sealed runs read alike.
 
 import functools
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +114,12 @@ class Reader:
     def runs(self, limit: int = 1000, before: RunId | None = None) -> tuple[RunLine, ...]:
         """Runs, newest first, those among them whose first mail is still queued; only those older than ``before``."""
         queued = {line.entry.run: line.entry for line in self.queue() if line.entry.starts and line.place != "hold"}
-        return list_runs(self._view, queued, self._subject, self._told, limit=limit, before=before)
+        with closing(CardsOfAFile(Path(Folder(str(self._view.path)).derived))) as cards:
+
+            def told(run: RunId) -> RunLine:
+                return told_line(self._view, run, cards.card(run), self._subject)
+
+            return list_runs(self._view, queued, self._subject, told, limit=limit, before=before)
 
     def run(self, run: RunId) -> Known:
         """A run's state and its newest seq. Raises NoSuchRun."""
@@ -201,12 +207,5 @@ class Reader:
         except Invalid as bad:
             raise Damaged(layout.STATE, bad.message) from None
 
-    def _told(self, run: RunId) -> RunLine:
-        return told_line(self._view, run, self._cards.card(run), self._subject)
-
     def _subject(self, arrival: int) -> str:
         return mail.subject(self._view.read(layout.mail_path(arrival)) or b"")
-
-    @functools.cached_property
-    def _cards(self) -> CardsOfAFile:
-        return CardsOfAFile(Path(Folder(str(self._view.path)).derived))

@@ -13,6 +13,7 @@ without its mail), so a copy is built again whenever it was made.
 """
 
 import sqlite3
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -89,9 +90,13 @@ class DerivedFile:
             if path.exists() and not path.is_file():
                 raise DerivedFailed(str(path), "it is not a regular file")
         try:
-            self._base = sqlite3.connect(_address(path), uri=True, isolation_level=None)
+            # What is in memory holds nothing that anybody could miss: it goes with its object, on whichever thread.
+            thread = path is not None
+            self._base = sqlite3.connect(_address(path), uri=True, isolation_level=None, check_same_thread=thread)
         except sqlite3.Error as failure:
             raise DerivedFailed(str(path), str(failure)) from failure
+        if path is None:
+            weakref.finalize(self, self._base.close)
         try:
             self._base.execute(f"pragma cache_size=-{_CACHE_KIB}")
             if fresh:

@@ -103,6 +103,7 @@ def test_a_death_between_two_portions_leaves_an_index_that_is_brought_up(world: 
             break
     world.store.seal()
     world.check()
+    index.close()
 
 
 @pytest.mark.parametrize("finished", [False, True], ids=["half written", "whole"])
@@ -120,6 +121,7 @@ def test_an_index_from_the_future_is_not_believed(world: World, tmp_path: Path, 
     world.store.close()
     world.desk.reopen(Store.open(tmp_path / "older.git", key=KEY))
     world.check()
+    index.close()
 
 
 def test_a_history_that_was_set_back_while_its_objects_are_still_there_is_noticed(world: World) -> None:
@@ -208,6 +210,7 @@ def test_settling_changes_no_answer(world: World, kept: str) -> None:
     assert not index.runs.settle()
     assert not index.runs.begin_to_settle(REPOSITORY)
     world.desk.check()
+    index.close()
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -250,6 +253,7 @@ def test_what_goes_on_while_it_settles_may_be_lost_and_the_index_is_right(world:
     world.store.abandon()  # the power fails: what came after the seal is gone
     world.desk.reopen(Store.open(world.path, key=KEY))
     world.check()
+    index.close()
 
 
 def test_no_question_reads_the_whole_table(world: World) -> None:
