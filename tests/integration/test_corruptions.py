@@ -60,10 +60,6 @@ def test_a_bad_commit_is_refused_by_its_rule(world: World) -> None:
 
 FIRST = {each.rule: each.name for each in reversed(CORRUPTIONS)}
 """A corruption for each rule; the others take the same way through a history, by the same rules."""
-EACH = [
-    pytest.param(each, id=each.name, marks=() if each.name == FIRST[each.rule] else pytest.mark.torture)
-    for each in CORRUPTIONS
-]
 
 
 def spoilt(world: World, bad: Bad, folder: Path) -> Path:
@@ -74,7 +70,13 @@ def spoilt(world: World, bad: Bad, folder: Path) -> Path:
     return clone
 
 
-@pytest.mark.parametrize("each", EACH)
+@pytest.mark.parametrize(
+    "each",
+    [
+        pytest.param(each, id=each.name, marks=() if each.name == FIRST[each.rule] else pytest.mark.torture)
+        for each in CORRUPTIONS
+    ],
+)
 def test_a_bad_commit_is_found_by_its_rule(each: Corruption, world: World, tmp_path: Path) -> None:
     """By ``fsck``, and by what the writer would have refused it by; the commits before it stay clean."""
     bad = each.make(world)
@@ -84,7 +86,7 @@ def test_a_bad_commit_is_found_by_its_rule(each: Corruption, world: World, tmp_p
     assert all(finding.advice and finding.value for finding in findings)
 
 
-@pytest.mark.parametrize("each", EACH)
+@pytest.mark.parametrize("each", CORRUPTIONS, ids=lambda each: each.name)
 def test_what_a_tree_alone_shows_is_found_without_its_history(each: Corruption, world: World, tmp_path: Path) -> None:
     """Whoever has only the newest commit sees all but what is wrong by what was before."""
     assert bool(found(spoilt(world, each.make(world), tmp_path), tip=True)) == each.seen
