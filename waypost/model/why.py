@@ -34,6 +34,11 @@ def command(*words: str, stdin: str = "") -> str:
     return f"{line} < {stdin}" if stdin else line
 
 
+def operands(*words: str) -> tuple[str, ...]:
+    """Words that others have chosen, as a command takes them for no option of its own (POSIX utility guideline 10)."""
+    return ("--", *words) if any(word.startswith("-") for word in words) else words
+
+
 def parted(line: str) -> tuple[str, str]:
     """A command, and the file that it reads; empty where it reads none."""
     before, redirected, file = line.rpartition(" < ")
@@ -46,4 +51,6 @@ def beside(line: str, *options: str) -> str:
     if not options or not line.startswith(_OURS):
         return line  # nothing, or another program's
     before, file = parted(line)
-    return f"{before} {shlex.join(options)}" + (f" < {file}" if file else "")
+    words = shlex.split(before)
+    end = words.index("--") if "--" in words else len(words)
+    return shlex.join((*words[:end], *options, *words[end:])) + (f" < {file}" if file else "")

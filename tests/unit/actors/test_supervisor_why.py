@@ -30,7 +30,7 @@ from substrate.messages import Done, Outcome
 from waypost.acting import Asked
 from waypost.model.ids import Generation, RunId
 from waypost.model.times import Now
-from waypost.model.why import beside, command
+from waypost.model.why import beside, command, operands
 from waypost.testing.sayings import check, parse
 from waypost.testing.supervision import (
     BACKING_OFF,
@@ -214,9 +214,12 @@ def test_a_command_takes_further_options_where_it_reads_a_file() -> None:
     fed = command("signal", "run_1_00", "a < b", stdin="payload.json")
     assert beside(fed, "--data", "d") == "waypost signal run_1_00 'a < b' --data d < payload.json"
     assert beside(command("why", "a < b'"), "--data", "d").endswith("--data d")
+    assert beside(command("why", "a -- b"), "--data", "d") == "waypost why 'a -- b' --data d"
     assert beside("", "--data", "d") == ""
     assert beside(plain) == plain
-    assert parse(fed) == ("signal",)
+    dashed = command("signal", *operands("run_1_00", "-go"), stdin="payload.json")
+    assert beside(dashed, "--data", "d") == "waypost signal --data d -- run_1_00 -go < payload.json"
+    assert parse(dashed) == parse(fed) == ("signal",)
     assert parse("waypost queue release orders/3") == ("queue", "release")
 
 

@@ -20,7 +20,7 @@ from waypost.model.ids import RunId
 from waypost.model.run import Absent, Driven, Ended, Ledger, ledger, parent_of
 from waypost.model.times import stamp, unstamp
 from waypost.model.waiting import Waiting, waiting_on
-from waypost.model.why import Sentence, command
+from waypost.model.why import Sentence, command, operands
 
 _REASON = 80
 _TITLE = 200
@@ -227,11 +227,11 @@ def _from_outside(wait: Waiting, detail: str, run: Told, situation: Situation) -
             then = f"the run goes on with it{late}"
             return Sentence(waits_for=_asked(wait, run, detail), then=then, command=line, alternative=other)
         case "signal":
-            line = command("signal", run.run, wait.detail, stdin="payload.json")
+            line = command("signal", *operands(run.run, wait.detail), stdin="payload.json")
             then = f"the run goes on with its payload, a JSON value{late}"
             return Sentence(waits_for=f'the signal "{detail}"', then=then, command=line)
         case _:
-            line = command("send", situation.address, stdin="reply.eml")
+            line = command("send", *operands(situation.address), stdin="reply.eml")
             then = f"the run goes on with it; a reply to a mail of the run is one{late}"
             return Sentence(waits_for=detail, then=then, command=line)
 
