@@ -83,7 +83,12 @@ class Reserved:
             return
         # Of its own, with the lock: whose turn comes when it is waited for no more gives it back by closing this.
         apart, had = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC), Future[None]()
-        threading.Thread(target=_wait, args=(apart, uid + _TURN, had), name="waypost-turn", daemon=True).start()
+        waiting = threading.Thread(target=_wait, args=(apart, uid + _TURN, had), name="waypost-turn", daemon=True)
+        try:
+            waiting.start()
+        except RuntimeError:  # its user gets no more threads: then nobody is waited for
+            patience = 0.0
+            _at_once(apart, uid + _TURN, had)
         with suppress(TimeoutError):
             had.result(patience)
         ours = not had.cancel()
@@ -144,6 +149,15 @@ def _wait(apart: int, byte: int, had: "Future[None]") -> None:
         had.set_result(None)
     else:
         os.close(apart)
+
+
+def _at_once(apart: int, byte: int, had: "Future[None]") -> None:
+    try:
+        fcntl.fcntl(apart, fcntl.F_OFD_SETLK, _byte(byte))
+    except OSError:
+        os.close(apart)
+    else:
+        had.set_result(None)
 
 
 def _byte(uid: int, kind: int = fcntl.F_WRLCK) -> bytes:
