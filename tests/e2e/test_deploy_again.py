@@ -32,7 +32,7 @@ MAIL = b"From: ann@example.com\r\nMessage-ID: <m1@x>\r\nSubject: one\r\n\r\nhell
 
 @pytest.mark.torture
 @pytest.mark.parametrize("drains", [False, True], ids=["in service", "in a drain to the end"])
-def test_the_same_code_is_started_anew_where_it_could_not_be_loaded(tmp_path: Path, drains: bool) -> None:  # noqa: FBT001
+def test_the_same_code_is_started_anew_where_it_could_not_be_loaded(tmp_path: Path, drains: bool) -> None:  # noqa: FBT001 - a case
     """The code is the same, so it was said to run already, and nothing but a kill, or the drain's end, helped."""
     missing, file = tmp_path / "missing", tmp_path / "flow.py"
     file.write_text(FLOW.format(missing=str(missing)))

@@ -87,7 +87,7 @@ POLITE = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 print("ready", flush=True)
-while True: time.sleep(0.1)
+while True: time.sleep(0.1)    # no pause(), which a signal just before it would not end
 """
 
 
